@@ -23,7 +23,7 @@ from cutegen_core.machine import workspace
 from cutegen_core.records.errors import CutegenError
 from pages.components.access import access
 from pages.components.access.access_middleware import OriginMiddleware
-from pages.components.shared import quick_clicks
+from pages.components.shared import late_polls, quick_clicks
 
 LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 NEEDED_SOON = ("pandas", "pages.components.shared.charts", "cutegen_core.share.exports")
@@ -66,6 +66,7 @@ def _middleware() -> list[Middleware]:
 
 
 quick_clicks.keep()
+late_polls.keep_out()
 app = st.App(
     "pages/components/shared/frame.py",
     lifespan=_with_engine,

@@ -104,7 +104,9 @@ def _kernel(evaluator: Evaluator) -> str:
     """The playbook's best for the problem: a real kernel of its class."""
     problem, reference = evaluator.problem, evaluator.reference
     workload = problem.with_role(WorkloadRole.BENCHMARK)[0]
-    return playbook.propose(reference.graph(workload), reference.signature(workload), problem.name)[-1].source
+    target = playbook.Target(evaluator.device, problem.allow)
+    graph, signature = reference.graph(workload), reference.signature(workload)
+    return playbook.propose(graph, signature, problem.name, target)[-1].source
 
 
 def _trial(evaluator: Evaluator, source: str) -> Trial:

@@ -41,7 +41,7 @@ from cutegen_core.records.performance import BEST, Word
 AA, CHANGE, FRESH = 200, 100, 40
 AA_KERNELS = (
     "blocks-small/0", "work-small/200", "blocks-large/0", "relu/tuned", "layernorm/registers", "silu_and_mul/tuned",
-    "matmul_square/prefetch", "softmax/registers", "sum_reduction/tuned", "max_reduction/registers",
+    "matmul_square/multistage", "softmax/registers", "sum_reduction/tuned", "max_reduction/registers",
 )  # fmt: skip
 BASES = ("blocks-large/0", "work-large/200", "blocks-small/0", "work-small/200")
 CALIBRATIONS = 2

@@ -127,7 +127,8 @@ class Bench:
         evaluator, problem = self.evaluator(name), self.problems[name]
         workload = problem.with_role(WorkloadRole.BENCHMARK)[0]
         try:
-            return playbook.propose(evaluator.graph(workload), evaluator.signature(workload), name, problem.allow)
+            target = playbook.Target(evaluator.device, problem.allow)
+            return playbook.propose(evaluator.graph(workload), evaluator.signature(workload), name, target)
         except playbook.NotInPlaybook as reason:
             print(f"{name}: {reason}", flush=True)
             return ()

@@ -57,7 +57,7 @@ def kernels_of(problem: Problem, reference: Reference, product: bool) -> Iterato
     graph, signature = reference.graph(workload), reference.signature(workload)
     yield "existing", problem.existing
     try:
-        variants = playbook.propose(graph, signature, problem.name, problem.allow)
+        variants = playbook.propose(graph, signature, problem.name, playbook.Target(allow=problem.allow))
     except playbook.NotInPlaybook as reason:
         print(f"{problem.name}: {reason}", flush=True)
         return

@@ -1,4 +1,4 @@
-"""The command line: `cutegen app | doctor | problems | check | run | twin | replay | import | import-kernel |
+"""The command line: `cutegen app | doctor | problems | check | run | twin | bench | replay | import | import-kernel |
 sessions | show | export | gnn`.
 
 Every command takes `--json`: then standard output holds one JSON document and nothing else; progress goes to stderr.

@@ -191,13 +191,15 @@ class Tools:
             judges.close()
 
     def warm(self, progress: Progress) -> None:
-        """Prepare what the first trial would otherwise wait for."""
+        """Prepare what the first trial would otherwise wait for.
+
+        The compiler's packages are looked at, but it is not started: kernels are often found in its cache, and
+        otherwise the first one takes a second more.
+        """
         with self._lock:
             device = choose_device(None)
-            compiler = self._compiler(device.arch)
+            self._compiler(device.arch)
             executor = self._executor(default_executor(device), device)
-        progress("preparing the CUDA compiler")
-        compiler.warm()
         progress("preparing the executor (the emulator takes about a minute, once per machine)")
         executor.prepare(progress)
         if executor.measures_speed and peaks.load(device) is None:

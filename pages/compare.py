@@ -65,10 +65,10 @@ if a is None or b is None:
     st.stop()
 sides.render_keys(store, a, b)
 for side in (a, b):
-    quiet(sides.verdict(store, side))
+    quiet(sides.verdict(side))
 delta_tiles.render_tiles(a, b)
 source, numbers = st.columns([1.8, 1], gap="small")
 with source:
     render_source(a, b)
-with numbers:
+with numbers, st.container(key="compare-numbers"):
     render_numbers(a, b)

@@ -67,7 +67,7 @@ with st.container():  # always there, so that what is below keeps its place
         note("warning", view.state.reason)
     if shown:
         render_outcome(view, shown)
-render_rail(store, view, shown, stale=draft is not None and drafts.is_changed(store, draft), ticket=ticket)
+render_rail(store, view, shown, stale=draft is not None and drafts.is_changed(store, view.id, draft), ticket=ticket)
 if shown:
     render_cards(store, view, shown)
 newest = shown is None or is_last(view, shown)

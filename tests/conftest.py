@@ -34,28 +34,30 @@ IMPORTED = pytest.StashKey[frozenset[str]]()
 """The modules that collecting the tests has imported."""
 
 LONGEST_FIRST = (
-    "browser/test_softmax_scenario.py", "adversarial/test_corpus.py", "test_cli.py",
-    "propose/llm/test_model_faults.py", "browser/test_editor.py", "browser/test_accessibility.py",
-    "engine/test_engine.py", "browser/test_gnn.py", "engine/test_jobs.py",
-    "machine/test_sandbox.py", "problems/test_lint.py", "session/test_loop.py", "test_text_costs.py",
-    "browser/test_hostile_strings.py", "propose/playbook/test_playbook.py", "adversarial/test_endurance.py",
+    "browser/test_softmax_scenario.py", "browser/test_editor.py", "browser/test_present.py",
+    "browser/test_editing_mode.py", "browser/test_accessibility.py", "browser/test_roles.py", "browser/test_login.py",
+    "browser/test_hostile_strings.py", "browser/test_tabs.py", "browser/test_first_run.py", "browser/test_access.py",
+    "browser/test_sizes.py", "browser/test_kept_typing.py", "browser/test_address.py", "browser/test_model_loop.py",
+    "browser/test_decisions.py", "browser/test_killed_server.py", "browser/test_installed.py",
+    "browser/test_served.py", "browser/test_gnn.py", "browser/test_timeline.py", "browser/test_change.py",
+    "browser/test_keyboard.py", "browser/test_reload.py", "execute/compiler/test_compilation.py",
+    "adversarial/test_corpus.py", "test_cli.py", "propose/llm/test_model_faults.py", "engine/test_engine.py",
+    "engine/test_jobs.py", "machine/test_sandbox.py", "problems/test_lint.py", "session/test_loop.py",
+    "test_text_costs.py", "propose/playbook/test_playbook.py", "adversarial/test_endurance.py",
     "problems/test_library.py", "pages/test_problems_page.py", "propose/llm/test_chat.py",
     "execute/emulator/test_hopper.py", "execute/emulator/test_bugs.py", "execute/emulator/test_ampere.py",
-    "browser/test_address.py", "browser/test_login.py", "browser/test_present.py",
-    "execute/compiler/test_compilation.py", "browser/test_decisions.py", "judge/gpu/test_judge.py",
-    "execute/emulator/test_kernels.py", "browser/test_tabs.py", "browser/test_roles.py",
-    "browser/test_installed.py", "session/test_timed.py", "propose/test_replay.py",
+    "judge/gpu/test_judge.py", "execute/emulator/test_kernels.py", "session/test_timed.py", "propose/test_replay.py",
     "propose/cutegen/test_strategy.py", "adversarial/test_mistakes.py", "adversarial/test_walls.py",
     "pages/test_model_pages.py", "share/test_library.py", "share/test_exports.py",
-    "benchmarks/test_crosscheck_corpus.py", "browser/test_reload.py", "evaluate/test_evaluator.py",
-    "execute/emulator/test_same_verdict.py", "judge/reference_process/test_derived_values.py",
-    "problems/test_catalogue.py", "trajectory/test_old_store.py", "test_house.py",
-    "pages/test_performance_pages.py", "pages/test_session_page.py", "evaluate/timing/test_statistics.py",
-    "browser/test_model_loop.py", "browser/test_access.py", "browser/test_timeline.py", "browser/test_served.py",
-    "propose/astra/test_whole.py", "propose/cutegen/test_prompting.py", "evaluate/mutation/test_study.py",
-    "judge/reference_process/test_hostile_references.py", "session/test_defects.py",
+    "benchmarks/test_crosscheck_corpus.py", "evaluate/test_evaluator.py", "execute/emulator/test_same_verdict.py",
+    "judge/reference_process/test_derived_values.py", "problems/test_catalogue.py", "trajectory/test_old_store.py",
+    "test_house.py", "pages/test_performance_pages.py", "pages/test_session_page.py",
+    "evaluate/timing/test_statistics.py", "propose/astra/test_whole.py", "propose/cutegen/test_prompting.py",
+    "evaluate/mutation/test_study.py", "judge/reference_process/test_hostile_references.py",
+    "session/test_defects.py",
 )  # fmt: skip
-"""Files that take long, the longest first, so that all workers end at the same time."""
+"""Files that take long, the longest first, so that all workers end at the same time. Those of the browser are dealt out
+in turn: the sums of both groups are about equal."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

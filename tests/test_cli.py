@@ -77,8 +77,23 @@ def test_a_folder_reports_what_could_not_be_loaded(here, tmp_path):
     assert "broken.py:1: not valid Python" in broken["error"]
 
 
-def test_check_passes_a_right_kernel_and_says_what_it_measured():
-    trial = answer("check", RELU, "--problem", "relu", "--seed", 5)
+def test_problems_says_which_family_recognises_each_or_why_none_does(here, capfd, tmp_path):
+    relu = (ROOT / "cutegen_core/problems/catalogue/pointwise/relu.py").read_text()
+    for name, call in (("known", "torch.softmax(x, 1)"), ("unknown", "torch.cummax(x, 1)[0]")):
+        (tmp_path / f"{name}.py").write_text(relu.replace("torch.relu(x)", call))
+    known, unknown = (found["playbook"] for found in here("problems", "--playbook", "--path", tmp_path)["problems"])
+    assert known["families"] == ["rows"]
+    assert known["kernels"][0] == "naive"
+    assert unknown == {"families": [], "kernels": [], "missing": "no rule for aten.cummax"}
+    assert cli.main(["problems", "--playbook", "--path", str(tmp_path)]) == 0
+    shown = capfd.readouterr().out
+    assert "rows: naive -> shuffle" in shown
+    assert "not in the playbook: no rule for aten.cummax" in shown
+    assert "the playbook knows 1 of 2" in shown
+
+
+def test_check_passes_a_right_kernel_and_says_what_it_measured(tmp_path):
+    trial = answer("check", RELU, "--problem", few_runs_file("relu", tmp_path), "--seed", 5)
     assert trial["status"] == "PASSED"
     assert [stage["stage"] for stage in trial["stages"]] == ["PATCH", "COMPILE", "TEST", "BENCHMARK", "PROFILE"]
     assert trial["performance"] is None
@@ -89,7 +104,7 @@ def test_check_passes_a_right_kernel_and_says_what_it_measured():
 def test_check_fails_a_wrong_kernel_with_exit_code_1(here, tmp_path):
     wrong = tmp_path / "wrong.cu"
     wrong.write_text(RELU.read_text().replace(": 0.0f", ": 0.0f / 0.0f"))
-    trial = here("check", wrong, "--problem", "relu", code=1)
+    trial = here("check", wrong, "--problem", few_runs_file("relu", tmp_path), code=1)
     assert trial["status"] == "INCORRECT_NUMERICAL"
     assert "nan" in trial["message"].lower()
 
@@ -183,7 +198,7 @@ def test_run_ends_accepted_and_the_session_can_be_shown_exported_and_replayed(he
     assert here("export", session, "--format", "jsonl", "-o", recording)["path"] == str(recording)
     imported = here("import", recording)
     assert imported["steps"] == len(result["steps"])
-    again = answer("replay", recording)
+    again = here("replay", recording)
     assert again["state"] == "ACCEPTED"
     assert again["best"]["candidate"] == result["best"]["candidate"]
 

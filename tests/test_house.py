@@ -123,6 +123,31 @@ FORBIDDEN = (
 """What no page, no printed line and no document says; behind each, the words of the field for it (docs/words.md)."""
 
 
+LASTING = {
+    "add_init_script",
+    "add_locator_handler",
+    "expose_binding",
+    "expose_function",
+    "on",
+    "once",
+    "route",
+    "route_web_socket",
+}
+"""What stays with a tab for as long as it lives."""
+
+
+def test_what_is_done_to_a_tab_for_good_is_done_to_the_tests_own() -> None:
+    """The tab of the fixture `page` is that of the tests that follow, too."""
+    found = []
+    for path in sorted((ROOT / "tests" / "browser").glob("test_*.py")):
+        for function in (node for node in nodes_of(path) if isinstance(node, ast.FunctionDef)):
+            if "page" in {argument.arg for argument in function.args.args}:
+                calls = (node.func for node in ast.walk(function) if isinstance(node, ast.Call))
+                done = [one for one in calls if isinstance(one, ast.Attribute) and ast.unparse(one.value) == "page"]
+                found += [f"{path.name}:{one.lineno} {one.attr}" for one in done if one.attr in LASTING]
+    assert found == [], "use own_tab"
+
+
 def visible_texts(path: Path) -> list[tuple[int, str]]:
     """The strings of a module that are no docstrings and no names: those with a space, each with its line."""
     nodes = nodes_of(path)

@@ -1,12 +1,14 @@
-"""Epoch times of GraphSAGE by aggregate, mode, place of the features and number of GPUs: a table and a JSON file.
+"""Epoch times of GraphSAGE by aggregate, mode and place of the features: a table and a JSON file.
 
 `python -m benchmarks.gnn.epoch` on a machine with GPUs; `--device cpu --nodes 20000 --name trial` tries it without.
-`--kernel kernel:SESSION.STEP` adds a plugged kernel, `--ranks 1 2 4` the scaling. A place and a precision are a run, in
-which aggregates and modes take turns:
+`--kernel kernel:SESSION.STEP` adds a plugged kernel; `gnn.scaling` measures several GPUs. A place and a precision are a
+run, in which aggregates and modes take turns:
 
 * P: epoch over its longest stage. C: epoch over compute only. serial: the serial epoch over the pipelined one.
 * share: of compute only, what the aggregate takes. bound: what an aggregate that takes no time would give (Amdahl).
 * K: the epoch with the best torch aggregate over that with the plugged kernel.
+* captured: of an epoch's steps, the share that was replayed from a CUDA graph; `--steps eager` measures without.
+* wait: of an epoch, the share in which the device had nothing to do but wait for preparation or transfer.
 """
 
 from __future__ import annotations
@@ -35,10 +37,25 @@ from cutegen_core.records.gnn import (
     Place,
     RunResult,
     RunSettings,
+    Steps,
     Task,
 )
 
-_HEAD = ("features", "precision", "aggregate", "epoch s", "compute s", "P", "C", "serial", "share", "bound", "K")
+_HEAD = (
+    "features",
+    "precision",
+    "aggregate",
+    "epoch s",
+    "compute s",
+    "P",
+    "C",
+    "serial",
+    "share",
+    "bound",
+    "K",
+    "captured",
+    "wait",
+)
 
 
 def measure(settings: RunSettings) -> RunResult:
@@ -78,7 +95,13 @@ def rows(result: RunResult) -> Iterator[dict[str, Any]]:
             "share": one.share,
             "bound": bound(one, reports),
             "K": torch_s / one.epoch_s if one.aggregate.startswith(KERNEL_PREFIX) else None,
+            "captured": statistics.median(report.captured / report.batches for report in reports),
+            "wait": statistics.median(waited(report) / report.seconds for report in reports),
         }
+
+
+def waited(report: EpochReport) -> float:
+    return report.times.waited_prepare + report.times.waited_transfer
 
 
 def bound(one: AggregateTimes, reports: list[EpochReport]) -> float | None:
@@ -87,19 +110,6 @@ def bound(one: AggregateTimes, reports: list[EpochReport]) -> float | None:
         return None
     others = statistics.median(max(r.times.prepare / r.times.threads, r.times.transfer) for r in reports)
     return one.epoch_s / max(others, one.epoch_s - one.share * one.compute_only_s)
-
-
-def scaling(settings: RunSettings, ranks: list[int]) -> Iterator[dict[str, Any]]:
-    """Epochs of training with more ranks at the same global batch."""
-    first = None
-    for count in ranks:
-        result = measure(replace(settings, task=Task.TRAIN, ranks=count, epochs=settings.epochs + 1))
-        seconds = statistics.median(report.seconds for report in result.epochs[1:])  # the first warms up
-        first = first or seconds * count
-        yield {
-            "ranks": count, "epoch s": seconds, "times one": first / ranks[0] / seconds,
-            "loss": result.epochs[-1].loss, "accuracy": result.sampled_accuracy,
-        }  # fmt: skip
 
 
 def show(table: list[dict[str, Any]]) -> None:
@@ -117,12 +127,17 @@ def main() -> None:
     parser.add_argument("--kernel", default=TORCH_AGGREGATES[0], help="kernel:SESSION.STEP")
     parser.add_argument("--precisions", nargs="*", type=ComputeType, default=list(ComputeType))
     parser.add_argument("--places", nargs="+", type=Place, default=list(Place), help="of the features")
-    parser.add_argument("--ranks", nargs="+", type=int, default=[])
+    parser.add_argument("--steps", type=Steps, default=Steps.CAPTURED)
     parser.add_argument("--name", default="gnn_epoch", help="of the result file")
     given = parser.parse_args()
     graph = GraphSettings("power-law", given.nodes, 22, 16, 128)
     settings = RunSettings(
-        task=Task.BENCH, graph=graph, device=given.device, aggregate=given.kernel, epochs=given.rounds
+        task=Task.BENCH,
+        graph=graph,
+        device=given.device,
+        aggregate=given.kernel,
+        epochs=given.rounds,
+        steps=given.steps,
     )
     table, machine = [], {}
     print("  ".join(f"{title:>14}" for title in _HEAD))
@@ -131,11 +146,10 @@ def main() -> None:
             result = measure(replace(settings, features=features, precision=precision))
             machine = result.machine | {"kernel": result.kernel_note}
             show(list(rows(result)))
+            print(f"steps: {result.machine['steps']}", *result.notes, sep="\n", flush=True)
             table += rows(result)
-    scaled = list(scaling(replace(settings, features=Place.DEVICE), given.ranks))
-    show(scaled)
     asked = as_json.to_plain(settings)
-    conditions.write(given.name, {"machine": machine, "settings": asked, "epochs": table, "scaling": scaled})
+    conditions.write(given.name, {"machine": machine, "settings": asked, "epochs": table})
 
 
 if __name__ == "__main__":

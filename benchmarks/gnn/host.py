@@ -28,16 +28,15 @@ from cutegen_core.operators.gather_mean import GatherMean
 from cutegen_core.operators.runner import KernelRunner
 from cutegen_core.operators.source import Source, compiled
 from cutegen_core.problems.library import load
-from cutegen_core.propose.playbook import propose
+from cutegen_core.propose.playbook import Target, propose
 from cutegen_core.records.gnn import GraphSettings, Place, RunSettings, Task
 from cutegen_core.workloads.gnn.aggregate import ChosenAggregate, choose_aggregate
 from cutegen_core.workloads.gnn.data.open import open_graph
 from cutegen_core.workloads.gnn.reporting import Reporter
 from cutegen_core.workloads.gnn.stopping import StopRequest
-from cutegen_core.workloads.gnn.training.epoch import EpochOfTraining, Trainee
+from cutegen_core.workloads.gnn.training.epoch import EpochOfTraining, make_trainee
 from cutegen_core.workloads.gnn.training.ranks import Ranks
 from cutegen_core.workloads.gnn.training.run import GnnRun, SamplingOf, open_run
-from cutegen_core.workloads.gnn.training.train import make_optimizer
 
 _STEPS = 24
 _SETTINGS = RunSettings(
@@ -74,7 +73,7 @@ def _source(name: str) -> Source:
         Reference(problem, Path(folder)) as reference,
     ):
         own = problem.workloads[0]
-        found = propose(reference.graph(own), reference.signature(own), name, problem.allow)
+        found = propose(reference.graph(own), reference.signature(own), name, Target(allow=problem.allow))
         text = next(variant.source for variant in found if variant.name == "packed")
         return compiled(problem, text, "sm_90a", reference=reference)
 
@@ -91,9 +90,8 @@ def _least(rounds: int, work: Callable[[], None], clock: Callable[[], float], ti
 
 def _steps(run: GnnRun, rounds: int) -> dict[str, float]:
     """Return a step alone, and a whole pass with the transfer and a loader's thread."""
-    model = run.make_model(1)
     batches = [run.graph.splits.train[8 * n : 8 * n + 8] for n in range(_STEPS)]
-    epoch = EpochOfTraining(run, Trainee(1, model, make_optimizer(run, model)), batches)
+    epoch = EpochOfTraining(run, make_trainee(run, 1), batches)
     sampling = SamplingOf(run.settings.fanouts, 1)
     with run.loader(batches, sampling, slots=_STEPS) as loader:
         flights = [run.device.send(batch) for batch in loader]

@@ -108,7 +108,7 @@ class GatherBench:
     def _compiled(self, problem: Problem, reference: Reference) -> Mapping[str, Source]:
         workload = problem.workloads[0]
         graph, signature = reference.graph(workload), reference.signature(workload)
-        for variant in playbook.propose(graph, signature, problem.name, problem.allow):
+        for variant in playbook.propose(graph, signature, problem.name, playbook.Target(allow=problem.allow)):
             if self._levels is None or variant.name in self._levels:
                 self._sources[problem.name, variant.name] = compiled(
                     problem, variant.source, self._arch, compiler=self._compiler, reference=reference

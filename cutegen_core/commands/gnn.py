@@ -140,7 +140,7 @@ def _follow(settings: RunSettings, narration: Narration) -> tuple[tuple[EpochRep
 
 def _said(line: bytes) -> object:
     """Return the record of a line, the text of an error, or None with a message for a line that is neither."""
-    kinds: dict[str, type[Any]] = {"progress": RunProgress, "epoch": EpochReport, "result": RunResult}
+    kinds: dict[str, type[Any]] = {"progress": RunProgress, "report": EpochReport, "result": RunResult}
     try:
         ((word, value),) = json.loads(line).items()
         return str(value) if word == "error" else as_json.load(kinds[word], json.dumps(value))

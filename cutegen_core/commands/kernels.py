@@ -18,6 +18,7 @@ from cutegen_core.machine.device import choose_device
 from cutegen_core.printing import Narrator, print_json, print_trial, problem_json
 from cutegen_core.problems import library
 from cutegen_core.problems.lint import command as lint_command
+from cutegen_core.propose.playbook import Coverage
 from cutegen_core.records import as_json
 from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.errors import KernelFileError, UsageError
@@ -25,6 +26,7 @@ from cutegen_core.records.trial import Diagnostic, ExecutorKind, Stage, StageRes
 from cutegen_core.session import start
 from cutegen_core.share.imports import plain_cu
 from cutegen_core.trajectory.store import Store
+from cutegen_core.views.who_proposes import ask_about_all
 from cutegen_core.wiring import make_executor
 
 
@@ -32,20 +34,33 @@ def list_problems(arguments: argparse.Namespace) -> int:
     if arguments.lint is not None:
         return lint_command.lint(arguments)
     listing = library.load_path(Path(arguments.path)) if arguments.path else library.list_known()
+    covered = _covered(listing) if arguments.playbook else [None] * len(listing.entries)
     if arguments.json:
-        print_json(
-            {
-                "loaded": listing.loaded,
-                "total": listing.total,
-                "problems": [problem_json(entry) for entry in listing.entries],
-            }
-        )
+        found = [
+            {**problem_json(entry), **({"playbook": known._asdict()} if known else {})}
+            for entry, known in zip(listing.entries, covered, strict=True)
+        ]
+        print_json({"loaded": listing.loaded, "total": listing.total, "problems": found})
         return 0
-    for entry in listing.entries:
+    for entry, known in zip(listing.entries, covered, strict=True):
         title = entry.problem.title if entry.problem else f"cannot be loaded: {entry.error}"
-        print(f"{entry.name:32} {title}")
+        print(f"{entry.name:32} {_coverage_line(known) if known else title}")
     print(f"{listing.loaded} of {listing.total} loaded")
+    if arguments.playbook:
+        print(f"the playbook knows {sum(bool(known and known.kernels) for known in covered)} of {listing.loaded}")
     return 0
+
+
+def _covered(listing: library.FolderListing) -> list[Coverage | None]:
+    """Return what the playbook has for every entry, None for one that could not be loaded."""
+    answers = ask_about_all([entry.problem for entry in listing.entries if entry.problem])
+    return [next(answers) if entry.problem else None for entry in listing.entries]
+
+
+def _coverage_line(found: Coverage) -> str:
+    if found.missing:
+        return f"not in the playbook: {found.missing} (a model or a person can propose)"
+    return f"{', '.join(found.families)}: {' -> '.join(found.kernels)}"
 
 
 def check(arguments: argparse.Namespace) -> int:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from cutegen_core.commands import kernels, refining, sessions, this_machine
+from cutegen_core.commands import benches, kernels, refining, sessions, this_machine
 from cutegen_core.commands.listing import Command, Subcommands, add_command
+from cutegen_core.problems import sets
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES
 from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.records.trial import ExecutorKind
@@ -47,6 +48,10 @@ def _add_machine_and_problems(command: _AddCommand) -> None:
         help="look for weaknesses in them, or in this one (exit code 1: an error was found)",
     )  # fmt: skip
     listing.add_argument(
+        "--playbook", action="store_true",
+        help="say for each which of the playbook's families recognises it, or why none does",
+    )  # fmt: skip
+    listing.add_argument(
         "--run-existing", action="store_true", help="with --lint, also test their existing kernels on the emulator"
     )
 
@@ -69,10 +74,35 @@ def _add_kernels(command: _AddCommand) -> None:
     _add_problem(twin)
     twin.set_defaults(auto=True)
     _add_answerers(twin)
+    _add_bench(command)
     replay = command("replay", refining.replay, "replay a session here: same prompts and replies, all stages run again")
     replay.add_argument("session", help="session id, or a recording to import first")
     _add_executor(replay)
     _add_arch(replay, "the recorded session's")
+
+
+def _add_bench(command: _AddCommand) -> None:
+    bench = command("bench", benches.bench, "take a set of problems through sessions without decisions, and compare")
+    known = "; ".join(f"{name}: {found.title}" for name, found in sets.SETS.items())
+    bench.add_argument("--set", default="", metavar="NAME_OR_FOLDER", help=f"{known}; or a folder of files")
+    bench.add_argument("--checkout", type=Path, metavar="FOLDER", help="KernelBench, for the sets that are parts of it")
+    bench.add_argument("--go-on", default="", metavar="BENCH", help="go on with a bench that was stopped")
+    bench.add_argument("--against", default="", metavar="BENCH", help="compare with this earlier bench")
+    bench.add_argument(
+        "--strategy", choices=list(STRATEGIES), default="cutegen", help="as for run (default: %(default)s)"
+    )
+    bench.add_argument(
+        "--proposer", type=_answerer, default=AnsweredBy.PLAYBOOK, metavar="WHO",
+        help=f"who writes the kernels: {', '.join(ANSWERERS)} (default: %(default)s)",
+    )  # fmt: skip
+    bench.add_argument("--model", default="", metavar="NAME", help="a model from Setup")
+    bench.add_argument("--budget-tokens", type=_tokens, metavar="N", help="token limit of each session")
+    bench.add_argument("--max-steps", type=_steps, default=40, metavar="N", help="step limit (default: %(default)s)")
+    bench.add_argument(
+        "--at-once", type=_at_once, default=1, metavar="N", help="sessions at a time (default: %(default)s)"
+    )
+    _add_executor(bench)
+    _add_arch(bench, "the GPU's, or sm_90a without one")
 
 
 def _add_answerers(parser: argparse.ArgumentParser) -> None:
@@ -152,7 +182,7 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
 
 
 _port, _seed = _whole(1, 65535), _whole(0, 2**62 - 1)
-_tokens, _steps = _whole(1, 10**12), _whole(1, 10**6)
+_tokens, _steps, _at_once = _whole(1, 10**12), _whole(1, 10**6), _whole(1, 8)
 
 
 def _answerer(text: str) -> AnsweredBy:

@@ -1,8 +1,8 @@
 """Run the sessions and jobs of a workspace in one process, the engine.
 
 1. A file lock makes it the only one; a second engine says so and leaves (`single`).
-2. It warms the compile server and the emulator, then polls the store: new or running sessions and waiting decisions
-   are handed to a small pool of threads, one session never to two (`loop`).
+2. It builds the emulator if this machine has none yet, and polls the store: new or running sessions and waiting
+   decisions are handed to a small pool of threads, one session never to two (`loop`).
 3. A job that waits gets the third slot: a child process, whose lines are kept in the store (`job_slot`).
 4. A session that fails unexpectedly is INTERRUPTED and says why; the traceback goes to the engine's log.
 5. If the store itself fails (the disk is full, the file is locked), the engine tries again, ever less often, and logs

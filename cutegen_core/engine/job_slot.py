@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from cutegen_core.engine.job_process import BoundedLog, JobProcess, LineTooLongError
 from cutegen_core.machine import priority, workspace
 from cutegen_core.records import as_json
+from cutegen_core.records.bench import BenchProgress, BenchResult, BenchRow, BenchSettings
 from cutegen_core.records.errors import StoreError
 from cutegen_core.records.export import ExportProgress, ExportResult, ExportSettings
 from cutegen_core.records.gnn import EpochReport, RunProgress, RunResult, RunSettings, Task
@@ -80,6 +81,11 @@ PROGRAMS: dict[JobKind, JobProgram] = {
         "cutegen_core.share.exporting", ExportSettings, ExportProgress, ExportProgress, ExportResult,
         lambda settings, _: settings, lambda _: False,
         "The engine was ended while the file was written; nothing of it is left. Create it again.", True,
+    ),
+    JobKind.BENCH: JobProgram(
+        "cutegen_core.session.benching", BenchSettings, BenchProgress, BenchRow, BenchResult,
+        lambda settings, folder: replace(settings, job=folder.name), lambda _: True,
+        "The engine was ended before a problem was done. Go on with it.", False,
     ),
 }  # fmt: skip
 
@@ -200,7 +206,7 @@ class _JobRun:
             ((word, value),) = json.loads(line).items()
             if word == "progress":
                 self._progress = self._checked(self._program.progress, value)
-            elif word == "epoch":
+            elif word == "report":
                 self._reports.append(self._checked(self._program.report, value))
             elif word == "result":
                 self._result = self._checked(self._program.result, value)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from cutegen_core.engine import single
 from cutegen_core.engine.job_slot import JobSlots
+from cutegen_core.engine.old_exports import OldExports
 from cutegen_core.machine import workspace
 from cutegen_core.records.errors import CutegenError, LeaseError, StoreError, StoreGoneError
 from cutegen_core.records.event import SessionState, StateChanged
@@ -28,7 +29,7 @@ IDLE_EXIT_S = single.CLIENT_GONE_S
 POLL_S = 0.05
 SESSIONS_AT_ONCE = 8
 """So many sessions are attended to; of their trials fewer run at once, in turn (`wiring`)."""
-JOBS_AT_ONCE = {JobKind.GNN: 1, JobKind.EXPORT: 2}
+JOBS_AT_ONCE = {JobKind.GNN: 1, JobKind.EXPORT: 2, JobKind.BENCH: 1}
 _STORE_PAUSE_S = 1.0
 _LONGEST_STORE_PAUSE_S = 30.0
 
@@ -59,6 +60,7 @@ class Engine:
         self._may_serve = may_serve
         self._pool = ThreadPoolExecutor(SESSIONS_AT_ONCE, thread_name_prefix="session")
         self._slots = [JobSlots(store, kind, count) for kind, count in JOBS_AT_ONCE.items()]
+        self._old_exports = OldExports(store)
         self._active: dict[str, Future[None]] = {}
         self._works: dict[str, bool] = {}
         self._left_alone: set[str] = set()
@@ -87,6 +89,7 @@ class Engine:
                 self._dispatch()
                 for slots in self._slots:
                     slots.dispatch()
+                self._old_exports.look()
                 trouble = ""
             except StoreGoneError as error:
                 _log.error("%s", error)

@@ -7,7 +7,10 @@ versions that run are the versions that were tested.
 from __future__ import annotations
 
 import functools
+import importlib
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -34,6 +37,7 @@ _TESTED: Mapping[str, str] = {
     "ziglang": "0.17.",
 }
 _CUDA = "nvidia/cu13"
+MOMENT_S = 0.5
 
 
 def find_nvrtc() -> Path:
@@ -69,10 +73,29 @@ def find_nvdisasm() -> Path:
     return _find("nvidia-cuda-nvdisasm", f"{_CUDA}/bin/nvdisasm")
 
 
-@functools.cache
 def installed_versions() -> Mapping[str, str]:
-    """Return the version of every wheel of the toolchain, "" for a missing one."""
+    """Return the version of every wheel of the toolchain, "" for a missing one.
+
+    They are kept once all are found. One that is missing is looked for again a moment later, by every call: while
+    packages are installed, or files cannot be opened, Python finds none and says no more about it.
+    """
+    with suppress(_MissingError):
+        return _all_versions()
+    importlib.invalidate_caches()
+    time.sleep(MOMENT_S)
     return {wheel: installed_version(wheel) for wheel in WHEELS}
+
+
+class _MissingError(Exception):
+    """A wheel is missing."""
+
+
+@functools.cache
+def _all_versions() -> Mapping[str, str]:
+    found = {wheel: installed_version(wheel) for wheel in WHEELS}
+    if not all(found.values()):
+        raise _MissingError
+    return found
 
 
 def is_tested(wheel: str) -> bool:
@@ -83,7 +106,7 @@ def is_tested(wheel: str) -> bool:
 def installed_version(wheel: str) -> str:
     """Return the version of an installed distribution, or ""; reads metadata only and imports nothing."""
     try:
-        return metadata.version(wheel)
+        return metadata.version(wheel) or ""
     except metadata.PackageNotFoundError:
         return ""
 

@@ -167,10 +167,13 @@ class Worker:
         raise MachineError(f"{self.name} died with exit code {code}. Its last output:\n{tail or '(none)'}")
 
 
-def serve(handle: Callable[[Message], Message]) -> None:
+def serve(handle: Callable[[Message], Message], after_answer: Callable[[], None] = lambda: None) -> None:
     """Answer requests until the parent closes the pipe (child side). `handle` turns its own errors into answers.
 
     If the parent ends in the middle of a request, this process ends at once.
+
+    Args:
+        after_answer: called when an answer was sent; prepares what further requests will need.
     """
     exit_when_closed(int(os.environ["CUTEGEN_PIPES"].split(",")[0]))
     request_fd, answer_fd = (int(fd) for fd in os.environ.pop("CUTEGEN_PIPES").split(",")[:2])
@@ -182,6 +185,7 @@ def serve(handle: Callable[[Message], Message]) -> None:
             answer = {"nonce": asked["nonce"], "answer": handle(asked["request"])}
             answers.write(json.dumps(answer).encode() + b"\n")
             answers.flush()
+            after_answer()
 
 
 def inherited_descriptors() -> socket.socket:

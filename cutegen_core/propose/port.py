@@ -85,6 +85,7 @@ class ProposalRequest:
         profile: what it said about `base`, None when it was not asked; `profile_note` says why it could not answer.
         peaks: what the device was measured to do at best.
         shapes: every workload that is timed.
+        others: the graph, with its signature, at workloads that are not timed; empty where nobody may need them.
         bears: kinds of values on which the reference can judge a kernel.
         suites: what became of the testing role's suites, in this session.
     """
@@ -107,6 +108,7 @@ class ProposalRequest:
     peaks: Peaks | None = None
     sent_back: Call | None = None
     shapes: tuple[BenchmarkShape, ...] = ()
+    others: tuple[tuple[Graph, Signature], ...] = ()
     bears: tuple[Values, ...] = ()
     suites: tuple[SuiteTried, ...] = ()
 

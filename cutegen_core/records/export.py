@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+KEPT_DAYS = 7
+"""So long a finished file stays in the workspace."""
+
 
 @dataclass(frozen=True)
 class ExportSettings:

@@ -34,9 +34,10 @@ class ModelName(StrEnum):
 
 
 class ComputeType(StrEnum):
-    """The dtype in which a model computes; parameters are float32 in both."""
+    """What a model computes in; parameters are always float32. TF32 rounds the factors of products on tensor cores."""
 
     FP32 = "fp32"
+    TF32 = "tf32"
     BF16 = "bf16"
 
 
@@ -45,6 +46,13 @@ class PipelineMode(StrEnum):
 
     SERIAL = "serial"
     PIPELINED = "pipelined"
+
+
+class Steps(StrEnum):
+    """How the host starts the training steps of a GPU: each kernel by itself, or whole steps that were captured."""
+
+    CAPTURED = "captured"
+    EAGER = "eager"
 
 
 class Place(StrEnum):
@@ -98,8 +106,9 @@ class RunSettings:
         layered: every hop draws again for all nodes known so far, as SALIENT does; else only for the newest ones.
         aggregate: one of `TORCH_AGGREGATES`, or `kernel:SESSION.STEP`.
         threads: threads that prepare batches; 0 means one per processor, beside a GPU two fewer.
-        slots: batches that are being prepared, lie ready or are copied; bounds the memory. 0 means two more than
-            threads, so that every thread has work.
+        steps: on a GPU; where they cannot be captured, the result's machine says why.
+        slots: batches that are being prepared, lie ready or are copied; bounds the memory. 0 means half as
+            many more than threads, so that every thread has work, and two.
         device: "cpu", "cuda", or "sleep:MILLISECONDS", a declared stand-in for a GPU's step that computes nothing.
         ranks: processes of data-parallel training, one per GPU; `batch_size` is that of all ranks together.
         checkpoint: folder for checkpoints, "" for none; a run whose folder has one resumes it.
@@ -121,6 +130,7 @@ class RunSettings:
     precision: ComputeType = ComputeType.FP32
     aggregate: str = "embedding_bag"
     mode: PipelineMode = PipelineMode.PIPELINED
+    steps: Steps = Steps.CAPTURED
     features: Place = Place.HOST
     threads: int = 0
     slots: int = 0
@@ -176,6 +186,7 @@ class EpochReport:
         edges: sampled edges.
         timeline: spans of the epoch's first batches.
         aggregate, mode: what the epoch ran with, where a run compares several; else "" and None.
+        captured: of the batches' steps, those that were replayed from a capture.
 
     Of an epoch that was resumed in the middle, seconds, batches, edges and times are those of the rest.
     """
@@ -191,6 +202,7 @@ class EpochReport:
     timeline: tuple[Span, ...] = ()
     aggregate: str = ""
     mode: PipelineMode | None = None
+    captured: int = 0
 
     @property
     def over_longest_stage(self) -> float:

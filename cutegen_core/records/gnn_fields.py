@@ -21,6 +21,7 @@ from cutegen_core.records.gnn import (
     Place,
     RunSettings,
     Schedule,
+    Steps,
     Task,
 )
 
@@ -196,18 +197,21 @@ FIELDS = (
     SettingField("schedule", "Schedule", "How the learning rate changes from epoch to epoch.", *_word(Schedule)),
     SettingField("dropout", "Dropout", "Share of a layer's numbers that is left out while training.",
                  _real(0, 1, open_above=True)),
-    SettingField("precision", "Precision", "What the model computes in; its parameters are float32 in both.",
+    SettingField("precision", "Precision", "What the model computes in; its parameters are always float32. "
+                 "tf32: float32, but products on a GPU's tensor cores.",
                  *_word(ComputeType)),
     SettingField("aggregate", "Aggregation", "What computes the mean over neighbours: one of PyTorch's three, or an "
                  "accepted kernel, kernel:SESSION.STEP; with +SESSION.STEP another one for the gradient.", _aggregate),
     SettingField("mode", "Mode", "serial: sample, copy, compute, one after another. pipelined: the next batches are "
                  "prepared and copied while this one is computed.", *_word(PipelineMode)),
+    SettingField("steps", "Steps", "captured: batches are padded to one size, and a GPU's step is captured once and "
+                 "then started by one call. eager: the host starts every kernel.", *_word(Steps)),
     SettingField("features", "Features on", "host: sliced per batch by the processor and copied. device: the whole "
                  "table lies on the device, and the kernel gathers from it.", *_word(Place)),
     SettingField("threads", "Threads", "Threads that prepare batches; 0: one per processor, with a GPU two fewer.",
                  _whole(0, 1024)),
-    SettingField("slots", "Slots", "Batches in preparation or ready; each takes memory. 0: two more than threads.",
-                 _slots),
+    SettingField("slots", "Slots", "Batches in preparation or ready; each takes memory. 0: half as many more than "
+                 "threads, and two.", _slots),
     SettingField("device", "Device", "cpu, cuda, or sleep:20, a declared stand-in: a GPU's step of 20 ms that "
                  "computes nothing, to see the overlap.", _device),
     SettingField("ranks", "Ranks", "Processes that train together, one per GPU.", _whole(1, 64)),
@@ -252,6 +256,8 @@ def together(settings: RunSettings) -> dict[str, str]:
         wrong["graph.classes"] = "Each class needs at least ten nodes."
     if settings.task is Task.INFER and not settings.checkpoint:
         wrong["checkpoint"] = "To infer, name the folder with the checkpoints of a training run."
+    if settings.precision is ComputeType.TF32 and settings.device == "cpu":
+        wrong["precision"] = "Only GPUs have tf32: on the cpu choose fp32 or bf16."
     return wrong | _of_gat(settings) | _of_sleep(settings)
 
 

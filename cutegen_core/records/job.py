@@ -11,6 +11,7 @@ class JobKind(StrEnum):
 
     GNN = "gnn"
     EXPORT = "export"
+    BENCH = "bench"
 
 
 class JobState(StrEnum):

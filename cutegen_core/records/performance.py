@@ -12,6 +12,8 @@ from enum import StrEnum
 
 CANDIDATE, BEST, EXISTING, EAGER, COMPILED = "candidate", "best", "existing", "eager", "torch.compile"
 """Names of the contenders; a vendor library call has its own name, such as "torch.mm"."""
+SAME_AS_EAGER = "same kernel as eager"
+"""Why a library call has no time of its own."""
 GRAPH, COMPULSORY = "graph", "compulsory"
 """Kinds of bounds: see `Bound.kind`."""
 

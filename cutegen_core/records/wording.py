@@ -6,6 +6,7 @@ from cutegen_core.records.performance import BEST, CANDIDATE, EXISTING, Speedup,
 
 NEEDS_GPU = "needs a GPU: the emulator tests kernels but cannot time them"
 _CLOSE, _NO_DIFFERENCE = 1.1, 0.005
+_MANY = 1e6
 _CALLED = {CANDIDATE: "this kernel", BEST: "previous best", EXISTING: "existing kernel"}
 _SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -66,8 +67,13 @@ def _factor(value: float) -> str:
 
 
 def percent(fraction: float) -> str:
-    """Write a small relative number, such as a noise: 0.006 -> "0.6 %"."""
-    return f"{100 * fraction:.2g} %"
+    """Write a relative number, such as a noise: 0.006 -> "0.6 %", 1 -> "100 %"."""
+    return f"{100 * fraction:.2g} %" if abs(fraction) < 0.1 else f"{100 * fraction:.0f} %"
+
+
+def times(ratio: float) -> str:
+    """Write how many times too much: "3.14x"; where the number says nothing any more, "over a million times"."""
+    return f"{ratio:.3g}x" if ratio < _MANY else "over a million times"
 
 
 def dims(extents: tuple[int, ...]) -> str:

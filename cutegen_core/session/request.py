@@ -24,6 +24,7 @@ def build_request(store: Store, state: State, tools: SessionTools, step: Step) -
     evaluator, model = tools.evaluator(state), tools.model(state)
     timed = evaluator.problem.with_role(WorkloadRole.BENCHMARK) or evaluator.problem.workloads[-1:]
     workload = timed[-1]
+    untimed = [w for w in evaluator.problem.workloads if w not in timed]
     calls = [_call(store, call) for call in step.calls if call.answer and not call.answer.error]
     previous = [s for s in state.steps if s.outcome is not None]
     base = state.step_of(step.base) if step.base else None
@@ -46,6 +47,7 @@ def build_request(store: Store, state: State, tools: SessionTools, step: Step) -
         calls=tuple(call for call in calls if not call.dropped),
         sent_back=calls[-1] if calls and calls[-1].dropped else None,
         shapes=tuple(BenchmarkShape(w, evaluator.signature(w)) for w in timed),
+        others=tuple((evaluator.graph(w), evaluator.signature(w)) for w in untimed),
         bears=evaluator.bears() if evaluator.problem.existing else (),
         suites=state.suites,
     )

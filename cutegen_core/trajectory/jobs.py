@@ -59,15 +59,15 @@ def get(store: Store, job: str) -> Job:
     """Return the job; UsageError if there is none."""
     rows = store.query(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", (job,))
     if not rows:
-        raise UsageError(f"no job {job!r} in this workspace; the page GNN training lists them")
+        raise UsageError(f"no job {job!r} in this workspace")
     return _job(rows[0])
 
 
-def find(store: Store, prefix: str) -> str:
+def find(store: Store, prefix: str, kind: JobKind = JobKind.GNN) -> str:
     """Return the job whose id starts with `prefix`; UsageError if there is none or several."""
-    found = [job.id for job in every(store) if job.id.startswith(prefix)] if prefix else []
+    found = [job.id for job in every(store, kind) if job.id.startswith(prefix)] if prefix else []
     if len(found) != 1:
-        raise UsageError(f"{'no' if not found else 'more than one'} job {prefix!r}; the page GNN training lists them")
+        raise UsageError(f"{'no' if not found else 'more than one'} job {prefix!r}")
     return found[0]
 
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from cutegen_core.records.errors import StoreError
 from cutegen_core.records.event import Event, Recorded
 from cutegen_core.records.trial import Trial
+from cutegen_core.trajectory.old_edits import with_names
 from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Store
 from cutegen_core.trajectory.summaries import SessionSummary, dump, load, summarise
@@ -31,7 +32,7 @@ def state_of(store: Store, session: str) -> State:
     key = (store, session)  # not its path: another file may lie there since
     with _lock:
         known = _folded.get(key)
-    events = store.events(session, after=known.seq if known else 0)
+    events = with_names(store.events(session, after=known.seq if known else 0), store.text)
     if known is None and not events:
         raise StoreError(f"there is no session {session}; the start page lists them")
     state = fold_on(known, events) if known else fold(events)

@@ -27,6 +27,7 @@ from cutegen_core.records.event import Event, Recorded
 from cutegen_core.records.trial import Trial
 from cutegen_core.trajectory import migrations
 from cutegen_core.trajectory.migrations import NewerSchemaError
+from cutegen_core.trajectory.old_edits import with_names
 from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.summaries import dump, fold_digest
 from cutegen_core.trajectory.transitions import fold
@@ -41,6 +42,7 @@ ENGINE_LINE = "engine"
 
 _BUSY_S = 30.0
 """How long to wait for another process that writes."""
+_STEP_S = 0.001
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -325,8 +327,8 @@ class Store:
             self._db.execute("INSERT OR REPLACE INTO trials VALUES (?, ?, ?)", (key, trial, time.time()))
 
     def set_live(self, session: str, text: str) -> None:
-        """Set the line under the running stage; it is not part of the trajectory."""
-        with self._transaction():
+        """Set the line under the running stage; it is not part of the trajectory, and nobody waits for the disk."""
+        with self._transaction(durable=False):
             self._db.execute("INSERT OR REPLACE INTO live VALUES (?, ?, ?)", (session, time.time(), text))
 
     def live(self, session: str) -> str:
@@ -379,7 +381,7 @@ class Store:
     def _summarise_all(self, session: str, events: Sequence[Recorded]) -> None:
         """Store the summary of a new session; none where its events cannot be folded, which the next list says."""
         with suppress(StoreError):
-            self._put_summary(session, events[-1].seq, dump(fold(events)))
+            self._put_summary(session, events[-1].seq, dump(fold(with_names(events, self.text))))
 
     def _put_summary(self, session: str, seq: int, summary: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO summaries VALUES (?, ?, ?, ?)", (session, seq, fold_digest(), summary))
@@ -398,12 +400,10 @@ class Store:
         return recorded
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, *, durable: bool = True) -> Iterator[None]:
         if self._read_only:
             raise AccessError(LOOKS_ON)
-        with self._lock:
-            self._check_in_place()
-            self._db.execute("BEGIN IMMEDIATE")
+        with self._begun("FULL" if durable else "NORMAL"):
             try:
                 if not self.is_current():
                     raise StoreError(f"the store {self.path} now belongs to a newer workbench: restart this one")
@@ -413,6 +413,35 @@ class Store:
                 if self._db.in_transaction:  # SQLite has ended it itself where, for one, the disk is full
                     self._db.execute("ROLLBACK")
                 raise
+
+    @contextmanager
+    def _begun(self, synchronous: str) -> Iterator[None]:
+        """Begin to write, holding this object's lock; wait for another process in short steps and without it.
+
+        SQLite itself waits in steps of up to 100 ms, and whoever reads from this object meanwhile would wait, too.
+        """
+        deadline = time.monotonic() + _BUSY_S
+        while True:
+            with self._lock:
+                self._check_in_place()
+                self._db.execute(f"PRAGMA synchronous = {synchronous}")
+                if self._begins(may_fail=time.monotonic() < deadline):
+                    yield
+                    return
+            time.sleep(_STEP_S)
+
+    def _begins(self, *, may_fail: bool) -> bool:
+        """Return whether the write lock was free."""
+        self._db.execute("PRAGMA busy_timeout = 0")
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or not may_fail:
+                raise
+            return False
+        finally:
+            self._db.execute(f"PRAGMA busy_timeout = {int(1000 * _BUSY_S)}")
+        return True
 
     def _check_in_place(self) -> None:
         """Raise StoreGoneError if the file is another one: what is written to a deleted file is lost."""

@@ -5,9 +5,18 @@ from cutegen_core.evaluate.evidence.speed import Share, doubt_text, share, stron
 from cutegen_core.execute.compiler.machine_code import Instruction, MachineCode, parse_machine_code
 from cutegen_core.trajectory.summaries import SessionRow
 from cutegen_core.views.agents import AgentRun, agent_lines, agent_run
+from cutegen_core.views.benches import (
+    BASELINES,
+    BenchFigures,
+    BenchLine,
+    BenchOutcome,
+    bench_figures,
+    bench_lines,
+    bench_words,
+    compare_benches,
+)
 from cutegen_core.views.chips import chips
 from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mix_rows
-from cutegen_core.views.edits import idea_of
 from cutegen_core.views.evidence import step_evidence
 from cutegen_core.views.outcome import outcome_line
 from cutegen_core.views.profiles import ProfileDelta, ProfileView, profile_deltas, profile_view
@@ -40,9 +49,13 @@ from cutegen_core.views.speed import (
 from cutegen_core.views.tree import START, TreeRow, step_tree
 
 __all__ = [
+    "BASELINES",
     "MARK_WORDS",
     "START",
     "AgentRun",
+    "BenchFigures",
+    "BenchLine",
+    "BenchOutcome",
     "CallView",
     "CardState",
     "Delta",
@@ -71,12 +84,15 @@ __all__ = [
     "agent_run",
     "autonomy_words",
     "base_trial",
+    "bench_figures",
+    "bench_lines",
+    "bench_words",
     "chips",
     "compare",
+    "compare_benches",
     "compare_speed",
     "doubt_text",
     "engine_line",
-    "idea_of",
     "implied_peaks",
     "instruction_mix",
     "mix_rows",

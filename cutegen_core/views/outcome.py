@@ -13,7 +13,7 @@ from cutegen_core.records.evidence import Remark, Tone
 from cutegen_core.records.performance import BEST, Word, WorkloadPerformance
 from cutegen_core.records.trial import ExecutorKind, Mark, Status
 from cutegen_core.records.wording import lowered, micros, pace_against
-from cutegen_core.trajectory.state import Phase, State, Step
+from cutegen_core.trajectory.state import WORKING, Phase, State, Step
 from cutegen_core.views.session import StepView
 
 _WRONG = {
@@ -91,7 +91,9 @@ def _comparisons(timed: WorkloadPerformance) -> Iterator[Remark]:
 
 def _became(state: State, shown: StepView) -> Iterator[Remark]:
     step = shown.step
-    if state.gate and step is state.open_step:
+    if state.status in WORKING and state.accepting and state.accepting == step.candidate:
+        yield Remark("being accepted: tested once more, with fresh inputs")
+    elif state.gate and step is state.open_step:
         yield Remark(_asked(state.gate.gate, step), Tone.DOUBTFUL)
     elif state.status is SessionState.ACCEPTED and step.candidate and step is state.best_step:
         yield Remark("accepted: passed again with fresh inputs", Tone.GOOD)

@@ -15,7 +15,7 @@ from cutegen_core.records.performance import ShapeTime
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Mark, Status, Trial
 from cutegen_core.trajectory.read import every_summary, state_of, trial_of
-from cutegen_core.trajectory.state import State, Step
+from cutegen_core.trajectory.state import WORKING, State, Step
 from cutegen_core.trajectory.store import ENGINE_LINE, Store
 from cutegen_core.trajectory.summaries import SessionRow, SessionSummary
 from cutegen_core.views.rail import RailStop, rail
@@ -164,7 +164,9 @@ def _accepted(state: State, step: Step) -> bool:
 
 def outcome_step(state: State) -> Step | None:
     """Return the step that shows the result of a session that is over: the accepted kernel's, or the best one's if a
-    recording ends in a step without a kernel. None while the session goes on."""
+    recording ends in a step without a kernel; while an acceptance is tested, that kernel's. Else None."""
+    if state.accepting and state.status in WORKING:
+        return state.step_of(state.accepting)
     accepted = state.status is SessionState.ACCEPTED
     ended_empty = state.settings.imported and state.step is not None and state.step.candidate is None
     return state.step_of(state.best) if state.best and (accepted or ended_empty) else None

@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from cutegen_core.judge.reference import Reference
-from cutegen_core.propose.playbook import NotInPlaybook, menu
+from cutegen_core.judge.reference import Reference, start_worker
+from cutegen_core.machine.device import choose_device
+from cutegen_core.propose.playbook import Coverage, Target, cover
+from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Problem, WorkloadRole
 
 
-class PlaybookAnswer(NamedTuple):
-    """The names of the playbook's kernels; where it has none, `missing` says what it does not know."""
-
-    kernels: tuple[str, ...]
-    missing: str = ""
-
-
-def ask_playbook(problem: Problem) -> PlaybookAnswer:
+def ask_playbook(problem: Problem) -> Coverage:
     """Return what the playbook offers for a problem, from a reference worker started for it; it takes seconds.
 
     Raises:
         ProblemError: the reference cannot be traced.
         MachineError: the worker could not run.
     """
-    workload = next(iter(problem.with_role(WorkloadRole.BENCHMARK)), problem.workloads[0])
     with tempfile.TemporaryDirectory(prefix="cutegen-who-") as scratch, Reference(problem, Path(scratch)) as reference:
-        signature, graph = reference.signature(workload), reference.graph(workload)
-    try:
-        return PlaybookAnswer(tuple(name for name, _ in menu(graph, signature)))
-    except NotInPlaybook as reason:
-        return PlaybookAnswer((), str(reason))
+        return _covered(reference)
+
+
+def ask_about_all(problems: Sequence[Problem]) -> Iterator[Coverage]:
+    """Yield the same for each problem, all from one worker; a reference that cannot be traced says so in `missing`.
+
+    Raises:
+        MachineError: the worker could not run.
+    """
+    with tempfile.TemporaryDirectory(prefix="cutegen-who-") as scratch:
+        worker = start_worker(Path(scratch))
+        try:
+            for problem in problems:
+                try:
+                    yield _covered(Reference(problem, Path(scratch) / problem.key, worker=worker))
+                except ProblemError as error:
+                    yield Coverage(missing=str(error))
+        finally:
+            worker.close()
+
+
+def _covered(reference: Reference) -> Coverage:
+    problem = reference.problem
+    timed = problem.with_role(WorkloadRole.BENCHMARK) or problem.workloads[-1:]
+    traced = [(reference.graph(w), reference.signature(w)) for w in problem.workloads if w not in timed]
+    target = Target(choose_device(), problem.allow)
+    return cover(reference.graph(timed[-1]), reference.signature(timed[-1]), target, traced)

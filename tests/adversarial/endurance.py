@@ -1,6 +1,7 @@
 """Hostile trials in a row, and what they leave behind: processes, files, memory.
 
-1. Ten kernels, each another way to misbehave, are tried twice: compiled, workers started, pools filled.
+1. Ten kernels, each another way to misbehave, are tried twice (once before a single round): compiled, workers started,
+   pools filled.
 2. What exists then is counted; the kernels are tried again and again, round robin; it is counted once more.
 Nothing may have come to stay: the counts of processes and files are equal, memory has not grown with the trials.
 """
@@ -77,7 +78,7 @@ def endure(rounds: int, shared: SharedTools | None = None) -> Endured:
     cases = [named(name) for name in KERNELS]
     verdicts: dict[str, Counter[str]] = {case.name: Counter() for case in cases}
     with _own_temporary_folder(), Bench("cpu", shared=shared) as bench:
-        for _ in range(2):
+        for _ in range(min(2, rounds)):
             _round(bench, cases, {case.name: Counter() for case in cases})
         before, begun = remains(bench.scratch), time.monotonic()
         for _ in range(rounds):

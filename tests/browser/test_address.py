@@ -30,7 +30,8 @@ def shows(page: Page, step: int, picture: str, pane: str, /, **address: str) -> 
     )
 
 
-def test_quick_clicks_are_all_heard_and_back_goes_back(server: Server, page: Page) -> None:
+def test_quick_clicks_are_all_heard_and_back_goes_back(server: Server, own_tab: Page) -> None:
+    page = own_tab  # a browser keeps no more than fifty entries of a tab's history
     session = softmax_story(Store(server.home / "store.db")).session
     page.goto(f"{server.url}/session?id={session}")
     shows(page, 5, "inline", "correctness")

@@ -66,6 +66,7 @@ def test_the_change_is_walked_by_key_and_unfolded(server: Server, store: Store, 
     expect(page.locator(".st-key-reference-pane")).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_a_link_into_the_folded_plan_unfolds_it(server: Server, store: Store, page: Page) -> None:
     page.goto(f"{server.url}/session?id={gpu_story(store).session}&step=5&view=source#L9")
     expect(page.locator("#L9")).to_be_visible()

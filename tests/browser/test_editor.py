@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from cutegen_core.trajectory.store import Draft, Store, edit_name
-from tests.browser.conftest import NewPage
 from tests.browser.driving import title_of
 from tests.browser.editing import editor_of, open_editor, replace_text, text_of, until_saved
 from tests.pages.stories import HOSTILE, KERNEL, TYPO, hostile_story, softmax_story
@@ -109,16 +108,31 @@ def test_locked_lines_find_and_the_way_out(server: Server, store: Store, page: P
     expect(page.get_by_role("button", name="Run the edit")).to_be_focused()
 
 
-def test_no_typing_is_lost_to_another_tab_or_a_slow_server(
-    server: Server, store: Store, new_page: NewPage, page: Page
-) -> None:
+@pytest.fixture
+def kernel_in_two_tabs(server: Server, store: Store, page: Page) -> tuple[str, Page, Page]:
+    """The session and two tabs with the draft of its first step."""
     session = softmax_story(store).session
     store.save_draft(edit_name(session, store.put(KERNEL)), Draft(store.put(KERNEL), KERNEL))
-    other = new_page()
+    other = page.context.new_page()
     for tab in (page, other):
         tab.goto(f"{server.url}/session?id={session}&step=1")
         expect(editor_of(tab)).to_be_visible()
         expect(tab.get_by_role("status").filter(has_text="draft saved")).to_be_visible()
+    return session, page, other
+
+
+def test_who_types_in_a_line_that_another_tab_has_changed_is_asked(
+    server: Server, store: Store, kernel_in_two_tabs: tuple[str, Page, Page]
+) -> None:
+    session, page, other = kernel_in_two_tabs
+    in_the_same_line(server, store, session, page, other, KERNEL)
+
+
+@pytest.mark.thorough
+def test_no_typing_is_lost_to_another_tab_or_a_slow_server(
+    server: Server, store: Store, kernel_in_two_tabs: tuple[str, Page, Page]
+) -> None:
+    session, page, other = kernel_in_two_tabs
     # What one tab types, the other shows.
     editor_of(page).press("Control+End")
     page.keyboard.type("// one\n")
@@ -147,7 +161,12 @@ def test_no_typing_is_lost_to_another_tab_or_a_slow_server(
     for tab in (page, other):
         wait_until(lambda: text_of(tab) == one, "the texts were not joined")  # noqa: B023 - asked at once
         assert not tab.get_by_role("alert").filter(has_text="Conflict").is_visible()
-    # It types in the same line: it is asked, and nothing is overwritten meanwhile.
+    in_the_same_line(server, store, session, page, other, one)
+
+
+def in_the_same_line(server: Server, store: Store, session: str, page: Page, other: Page, one: str) -> None:
+    """Both type there: one of them is asked, and nothing is overwritten meanwhile."""
+    assert server.process is not None
     server.process.send_signal(signal.SIGSTOP)
     for tab, typed in ((page, " mine"), (other, " mine too")):
         editor_of(tab).press("Control+End")

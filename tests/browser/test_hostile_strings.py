@@ -135,8 +135,8 @@ def server(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
 
 
 @pytest.fixture
-def watched(server: Server, page: Page) -> Watched:
-    watched = Watched(page, server.url)
+def watched(server: Server, own_tab: Page) -> Watched:
+    watched = Watched(own_tab, server.url)
     watched.begin()
     return watched
 
@@ -291,6 +291,7 @@ def test_addresses_stay_texts(server: Server, store: Store, watched: Watched, al
         watched.is_clean()
 
 
+@pytest.mark.thorough
 def test_files_and_settings_stay_texts(server: Server, watched: Watched, tmp_path: Path) -> None:
     page = watched.page
     names = [text for text in STRINGS if len(text.encode()) < 200 and not set(text) & set("/\0")]

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Page, expect
 
 from tests.patience import wait_until
 from tests.serving import free_port
@@ -23,9 +23,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel, and all other packages of this one by way of its path."""
     folder = tmp_path_factory.mktemp("installed")
-    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
     python = folder / "venv" / "bin" / "python"
-    install = [python, "-m", "pip", "install", "--no-deps", "--no-index", "--quiet", built(folder)]
+    install = [
+        *(sys.executable, "-m", "pip", "--python", python),
+        *("install", "--no-deps", "--no-index", "--quiet", built(folder)),
+    ]
     subprocess.run(install, check=True)
     purelib = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site = subprocess.run([python, "-c", purelib], capture_output=True, text=True, check=True).stdout.strip()
@@ -33,7 +36,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "venv"
 
 
-def test_a_page_is_drawn_from_a_foreign_folder(installed: Path, home: Path, tmp_path: Path, browser: Browser) -> None:
+def test_a_page_is_drawn_from_a_foreign_folder(installed: Path, home: Path, tmp_path: Path, page: Page) -> None:
     workspace, port = tmp_path / "workspace", free_port()
     workspace.mkdir()
     (workspace / "cache").symlink_to((home / "cache").resolve())
@@ -45,13 +48,12 @@ def test_a_page_is_drawn_from_a_foreign_folder(installed: Path, home: Path, tmp_
     try:
         url = f"http://127.0.0.1:{port}"
         wait_for(f"{url}/_stcore/health")
-        page = browser.new_page()
+        page.emulate_media(color_scheme="light")
         page.goto(url)
         expect(page.get_by_role("link", name="Setup").first).to_be_visible()
         button = page.get_by_role("button", name="Start", exact=True).first
         expect(button).to_be_visible()
         expect(button).to_have_css("background-color", "rgb(15, 108, 189)")  # as .streamlit says
-        page.close()
         assert str(installed) in package_of_the_engine(workspace)
     finally:
         os.killpg(server.pid, signal.SIGKILL)

@@ -32,9 +32,10 @@ def type_and_reload(page: Page, field: Locator, text: str) -> None:
 def test_an_instruction_and_a_standing_one_outlast_a_reload(server: Server, store: Store, page: Page) -> None:
     session = softmax_story(store).session
     page.goto(f"{server.url}/session?id={session}&pane=memory")
+    settled(page)
     line, standing = page.get_by_placeholder(LINE), page.get_by_placeholder("Never change the tile shape")
-    type_and_reload(page, line, "predicate the tail")
-    expect(line).to_have_value("predicate the tail")
+    line.click()
+    page.keyboard.type("predicate the tail")
     type_and_reload(page, standing, "never use atomics")
     expect(standing).to_have_value("never use atomics")
     expect(line).to_have_value("predicate the tail")
@@ -50,11 +51,13 @@ def test_an_instruction_and_a_standing_one_outlast_a_reload(server: Server, stor
     expect(line).to_have_value("")
 
 
+@pytest.mark.thorough
 def test_a_prompt_and_a_reply_outlast_a_reload(server: Server, store: Store, page: Page) -> None:
     with engine_held(server):
         story = softmax_story(store)
         story.add(GateOpened(5, Gate.PROMPT, prompt=store.put(PROMPT), role=Role.PROPOSER))
         page.goto(f"{server.url}/session?id={story.session}")
+        settled(page)
         prompt = page.get_by_label("Prompt", exact=True)
         type_and_reload(page, prompt, "No atomics.")
         expect(prompt).to_have_value(f"{PROMPT}No atomics.")
@@ -70,6 +73,7 @@ def test_a_prompt_and_a_reply_outlast_a_reload(server: Server, store: Store, pag
         other = Story(store, answered_by=AnsweredBy.PERSON).begin()
         other.add(StepStarted(1, None), GateOpened(1, Gate.REPLY, note="", prompt=store.put(PROMPT)))
         page.goto(f"{server.url}/session?id={other.session}")
+        settled(page)
         reply = page.get_by_label("The model's reply")
         type_and_reload(page, reply, "```cpp\n// half")
         expect(reply).to_have_value("```cpp\n// half")

@@ -66,7 +66,8 @@ def tab_to(page: Page, label: str) -> None:
 
 
 @pytest.mark.thorough
-def test_a_whole_session_without_a_mouse(server: Server, page: Page) -> None:
+def test_a_whole_session_without_a_mouse(server: Server, own_tab: Page) -> None:
+    page = own_tab
     page.add_init_script(_WATCH)
     page.goto(server.url)
     expect(page.get_by_role("button", name="Start", exact=True)).to_be_enabled()
@@ -109,7 +110,9 @@ ORDER = (
 )  # fmt: skip
 
 
-def test_tab_walks_through_the_page_in_the_order_it_is_read(server: Server, page: Page) -> None:
+@pytest.mark.thorough
+def test_tab_walks_through_the_page_in_the_order_it_is_read(server: Server, own_tab: Page) -> None:
+    page = own_tab
     session = softmax_story(Store(server.home / "store.db")).session
     page.add_init_script(_WATCH)
     page.goto(f"{server.url}/session?id={session}")

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from cutegen_core.trajectory.store import Store
 from tests.browser.driving import shortcut, state_of, title_of
 from tests.pages.gpu_stories import gpu_story
-from tests.pages.stories import hostile_story, softmax_story
+from tests.pages.stories import hostile_story
 from tests.patience import PATIENCE_S
 from tests.serving import Server
 
@@ -65,9 +65,11 @@ def test_text_from_outside_stays_text(server: Server, store: Store, page: Page) 
     assert page.title() != "owned"
 
 
-def test_letters_typed_into_a_field_are_letters(server: Server, store: Store, page: Page) -> None:
-    story = softmax_story(store)
-    page.goto(f"{server.url}/session?id={story.session}")
+def test_letters_hunks_by_key_and_hot_lines_by_link(server: Server, store: Store, page: Page) -> None:
+    story = gpu_story(store)
+    page.goto(f"{server.url}/session?id={story.session}&step=5&pane=profile")
+    expect(page.get_by_role("button", name="Keep hunks")).to_be_enabled()
+    # Letters that are typed into a field are letters.
     field = page.get_by_placeholder("What should change next?", exact=False)
     field.click()
     field.press_sequentially("sad exw f")
@@ -76,12 +78,7 @@ def test_letters_typed_into_a_field_are_letters(server: Server, store: Store, pa
     expect(state_of(page)).to_contain_text("awaiting review")
     assert not page.get_by_label("Kernel source").count()
     assert not store.waiting(story.session)
-
-
-def test_hunks_by_key_and_hot_lines_by_link(server: Server, store: Store, page: Page) -> None:
-    story = gpu_story(store)
-    page.goto(f"{server.url}/session?id={story.session}&step=5&pane=profile")
-    expect(page.get_by_role("button", name="Keep hunks")).to_be_enabled()
+    # Hot lines by link, hunks by key.
     link = page.get_by_role("link", name="48", exact=True)
     link.click()
     expect(page.locator("#L48")).to_be_in_viewport()

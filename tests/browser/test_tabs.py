@@ -55,9 +55,9 @@ def at_step_5(server: Server, session: str, *tabs: Page) -> None:
 
 
 def test_a_key_pressed_twice_answers_once_and_a_late_answer_is_refused(
-    server: Server, store: Store, session: str, new_page: NewPage, page: Page
+    server: Server, store: Store, session: str, page: Page
 ) -> None:
-    known, late = len(decided(store, session)), new_page()
+    known, late = len(decided(store, session)), page.context.new_page()
     late.route_web_socket("**/_stcore/stream", no_polls)
     at_step_5(server, session, page, late)
     say(late, "predicate the tail")

@@ -77,8 +77,12 @@ def test_steps_are_opened_by_click_key_and_arrow_and_compared(server: Server, pa
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(rf"compare\?a={session}\.11&b={session}\.12"))
     expect(page.get_by_text("lines added").first).to_be_visible()
+    page.go_back()  # one switch of pages is one press of Back
+    shows(page, 12)
+    expect(page).to_have_url(re.compile(rf"session\?id={session}&step=12"))
 
 
+@pytest.mark.thorough
 def test_ideas_with_markup_are_text(server: Server, page: Page) -> None:
     story = Story(Store(server.home / "store.db")).begin()
     story.propose("no plan", HOSTILE)

@@ -33,6 +33,24 @@ def named(name: str) -> SystemCheck:
     return next(check for check in report.run_checks() if check.name == name)
 
 
+def test_a_wheel_that_is_missing_for_a_moment_is_found_and_one_that_comes_later_too(monkeypatch, tmp_path):
+    """Another program installs packages meanwhile."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(toolchain, "WHEELS", {"late-wheel": "late-wheel"})
+    toolchain._all_versions.cache_clear()
+
+    def arrive(version: str) -> None:
+        folder = tmp_path / "late_wheel-1.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: late-wheel\nVersion: {version}\n")
+
+    monkeypatch.setattr(toolchain, "MOMENT_S", 0.0)
+    assert toolchain.installed_versions() == {"late-wheel": ""}
+    monkeypatch.setattr(toolchain.time, "sleep", lambda _: arrive("1"))
+    assert toolchain.installed_versions() == {"late-wheel": "1"}, "it was looked for twice"
+    toolchain._all_versions.cache_clear()
+
+
 def test_this_machine_has_all_that_is_needed(home):
     checks = report.run_checks()
     assert [c for c in checks if c.state is CheckState.MISSING] == []

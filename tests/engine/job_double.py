@@ -67,7 +67,7 @@ def train(settings: RunSettings) -> int:
             checkpoint.with_suffix(".new").write_text(str(epoch))
             os.replace(checkpoint.with_suffix(".new"), checkpoint)
         done.append(report(epoch, seconds))
-        say("epoch", as_json.to_plain(done[-1]))
+        say("report", as_json.to_plain(done[-1]))
     facts = GraphFacts("blocks", settings.graph.nodes, 16 * settings.graph.nodes, 64, 8, 500, 250, 250)
     machine = {"device": "this CPU", "processors": "2", "torch": "2.11.0"}
     say("result", as_json.to_plain(RunResult(settings, facts, machine, tuple(done), (0.9,), 0.9, 1.0, 0.904, 2.0, 0.5)))
@@ -92,7 +92,7 @@ def refuse(_settings: RunSettings) -> int:
 
 
 def babble(settings: RunSettings) -> int:
-    known = '{"progress": {"phase": 3}}', '{"progress": {}, "epoch": {}}'
+    known = '{"progress": {"phase": 3}}', '{"progress": {}, "report": {}}'
     for line in ("torn {", "3", "{}", *known, "\x00", "[" * 9999):
         print(line, flush=True)
     return train(replace(settings, epochs=1))

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_core.engine import job_process, job_slot, loop, single
+from cutegen_core.engine import job_process, job_slot, loop, old_exports, single
 from cutegen_core.engine.job_slot import JobSlots
 from cutegen_core.records import as_json
-from cutegen_core.records.export import ExportResult, ExportSettings
+from cutegen_core.records.export import KEPT_DAYS, ExportResult, ExportSettings
 from cutegen_core.records.gnn import EpochReport, GraphSettings, RunProgress, RunResult, RunSettings, Task
 from cutegen_core.records.job import Job, JobKind, JobState
 from cutegen_core.trajectory import jobs
@@ -366,6 +366,27 @@ def carried_out(store: Store) -> None:
     slots = JobSlots(store, JobKind.EXPORT, 2)
     wait_until(lambda: slots.dispatch() or all(job.is_over for job in jobs.every(store, JobKind.EXPORT)))
     slots.close()
+
+
+def test_files_are_removed_when_they_are_old_or_their_session_is_gone(store: Store) -> None:
+    session, days = softmax_story(store).session, 86_400.0
+    kept, gone, at_work, training = asked(store, session), asked(store, "gone"), asked(store, "gone"), submit(store)
+    for job in (kept, gone, at_work, training):
+        (jobs.folder(job) / "file").write_text("x")
+    for job in (kept, gone, training):
+        jobs.start(store, job)
+        jobs.end(store, job, JobState.DONE)
+    now = jobs.get(store, kept).ended_at
+
+    def left() -> set[str]:
+        return {job for job in (kept, gone, at_work, training) if jobs.place(job).exists()}
+
+    old_exports.OldExports(store).look()
+    assert left() == {kept, at_work, training}, "its session is not in the store"
+    old_exports.remove(store, now + KEPT_DAYS * days)
+    assert left() == {kept, at_work, training}
+    old_exports.remove(store, now + KEPT_DAYS * days + 1)
+    assert left() == {at_work, training}, "of other kinds nothing is removed"
 
 
 def test_several_files_are_written_at_once_and_one_that_cannot_be_says_what_and_where(store: Store) -> None:

@@ -1,11 +1,22 @@
-"""On a GPU: batches arrive whole, training learns what the CPU learns, a bench measures, and ranks share the GPUs."""
+"""On a GPU: batches arrive whole, training learns what the CPU learns, captured or not, a bench measures, and ranks
+share the GPUs."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from cutegen_core.machine.device import detect, detect_all
-from cutegen_core.records.gnn import TORCH_AGGREGATES, ComputeType, ModelName, PipelineMode, Place, Task
+from cutegen_core.records.gnn import (
+    TORCH_AGGREGATES,
+    ComputeType,
+    ModelName,
+    PipelineMode,
+    Place,
+    Schedule,
+    Steps,
+    Task,
+)
 from tests.later import Later
 from tests.workloads.gnn.runs import SMALL, ended, losses, open_small, started, train_small
 
@@ -13,6 +24,9 @@ bench = Later("cutegen_core.workloads.gnn.training.bench")
 infer = Later("cutegen_core.workloads.gnn.training.infer")
 schedule = Later("cutegen_core.workloads.gnn.training.schedule")
 run_module = Later("cutegen_core.workloads.gnn.training.run")
+training = Later("cutegen_core.workloads.gnn.training.train")
+fixing = Later("cutegen_core.workloads.gnn.training.fixing")
+fixed = Later("cutegen_core.workloads.gnn.sampling.fixed")
 torch = Later("torch")
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(detect() is None, reason="needs a CUDA GPU")]
@@ -51,7 +65,7 @@ def test_batches_arrive_whole_however_fast_slots_are_used_again(features):
     batches = schedule.shuffled_batches(graph.splits.train, run.settings, 1, 1)
 
     def step(inputs):
-        seen.append((inputs.labels.clone(), inputs.features[: len(inputs.labels)].float().sum(1), inputs.number))
+        seen.append((inputs.labels.clone(), inputs.rows()[: len(inputs.labels)].float().sum(1), inputs.number))
 
     run.pass_over(batches, run_module.SamplingOf((8, 4), 0), step, lambda number: None)
     assert len(seen) == len(batches)
@@ -61,6 +75,106 @@ def test_batches_arrive_whole_however_fast_slots_are_used_again(features):
         want = torch.from_numpy(graph.features[nodes].astype("float32")).sum(1)
         torch.testing.assert_close(sums.cpu(), want, rtol=1e-3, atol=1e-3)
     assert all(slot.buffers.whole.is_pinned() for slot in run.pool._spare)
+
+
+CAPTURED = "7 of 10 captured as CUDA graphs"
+"""Of two epochs of five batches; the first three steps run as they are."""
+
+
+@pytest.mark.parametrize("mode", PipelineMode)
+@pytest.mark.parametrize("features", Place)
+@pytest.mark.parametrize("layered", [False, True])
+def test_captured_steps_learn_what_eager_steps_learn(features, mode, layered):
+    asked = {**CUDA, "features": features, "mode": mode, "layered": layered}
+    eager, captured = (train_small(**asked, steps=steps) for steps in (Steps.EAGER, Steps.CAPTURED))
+    assert captured.machine["steps"] == CAPTURED
+    assert eager.machine["steps"] == "eager: the settings ask for it"
+    assert losses(captured) == pytest.approx(losses(eager), rel=1e-4)
+    assert captured.accuracies == pytest.approx(eager.accuracies, abs=0.01)
+
+
+@pytest.mark.parametrize("model", ModelName)
+@pytest.mark.parametrize("precision", ComputeType)
+def test_every_model_can_be_captured(model, precision):
+    asked = {**CUDA, "model": model, "precision": precision}
+    eager, captured = (train_small(**asked, steps=steps) for steps in (Steps.EAGER, Steps.CAPTURED))
+    assert captured.machine["steps"] == CAPTURED
+    near = 1e-3 if precision is ComputeType.FP32 else 0.05
+    assert losses(captured) == pytest.approx(losses(eager), rel=near)
+
+
+@pytest.mark.parametrize("aggregate", TORCH_AGGREGATES)
+def test_aggregates_are_captured_or_say_why_not(aggregate):
+    """Whatever one does, the next run in the process draws at random and is captured as if it had not been."""
+    found = train_small(**CUDA, aggregate=aggregate)
+    steps = found.machine["steps"]
+    assert steps == CAPTURED or (aggregate == "spmm" and steps.startswith("eager: ")), steps
+    assert losses(found) == pytest.approx(losses(train_small(dropout=0.0)), rel=2e-3)
+    asked = {**CUDA, "dropout": 0.5}
+    assert losses(train_small(**asked)) == pytest.approx(losses(train_small(**asked)), rel=1e-3)
+
+
+def padded_run(**changes):
+    """A run whose batches are padded, and whose steps are not captured."""
+    run = open_small(**CUDA | changes)
+    run.layout = fixing.derive_layout(run)
+    return run
+
+
+def test_dropout_of_captured_steps_is_that_of_eager_steps():
+    run = padded_run(dropout=0.5, steps=Steps.EAGER)
+    eager, captured = training.train(run), train_small(**CUDA | {"dropout": 0.5})
+    assert captured.machine["steps"] == CAPTURED
+    assert losses(captured) == pytest.approx(losses(eager), rel=1e-4)
+
+
+def test_dropout_differs_between_replays_by_their_seeds():
+    run = padded_run(dropout=0.5, learning_rate=1e-8)
+    training.fix_sizes(run)
+    trainee = training.make_trainee(run, 1)
+    batches = schedule.shuffled_batches(run.graph.splits.train, run.settings, 1, 1)[:1]
+    found = []
+    with run.loader(batches, run_module.SamplingOf((8, 4), 0), layout=run.layout) as loader:
+        flight = run.device.send(next(iter(loader)))
+        for seed in (1, 1, 1, 1, 2, 1, 3):
+            run.device.run(flight, lambda inputs, seed=seed: trainee.step(inputs, seed, weight=1 / 128, counts=True))
+            found.append(trainee.step.read()[0])
+        run.device.settle(flight)
+    assert trainee.step.captured == 4
+    assert found[:4] == pytest.approx([found[0]] * 4, rel=1e-5)
+    assert found[5] == pytest.approx(found[0], rel=1e-5)
+    assert len({round(found[n], 2) for n in (0, 4, 6)}) == 3
+
+
+def test_batches_that_do_not_fit_run_as_they_are(monkeypatch):
+    """The last batch of each epoch has 88 nodes, the others 128."""
+
+    def tight(samples):
+        sizes = fixed.fixed_sizes(samples)
+        return (*sizes[:-1], sizes[-1]._replace(targets=100))
+
+    monkeypatch.setattr(fixing, "fixed_sizes", tight)
+    found = train_small(**CUDA, epochs=6)
+    assert [one.captured for one in found.epochs] == [0, 0, 0, 1, 1, 1]
+    assert losses(found) == pytest.approx(losses(train_small(**CUDA, epochs=6, steps=Steps.EAGER)), rel=1e-4)
+
+
+@pytest.mark.parametrize("other", [{"steps": Steps.EAGER}, {"device": "cpu"}], ids=str)
+def test_captured_training_resumes_and_goes_on_elsewhere(tmp_path, other):
+    """Three epochs in one go; two and then a third, captured or in another way."""
+    asked = CUDA | {"schedule": Schedule.COSINE, "epochs": 3}
+    whole = train_small(**asked)
+    for changes in ({}, other):
+        folder = str(tmp_path / f"{len(changes)}")
+        Path(folder).mkdir()
+        run = open_small(**asked, checkpoint=folder)
+        training.fix_sizes(run)
+        trainee = training.make_trainee(run, 1)
+        reports = training.train_trial(run, trainee, training.Estimate(run, 3))
+        next(reports)
+        next(reports)
+        rest = train_small(**asked | {"checkpoint": folder} | changes)
+        assert losses(rest) == pytest.approx(losses(whole), rel=2e-3)
 
 
 @pytest.mark.parametrize("features", Place)
@@ -97,5 +211,6 @@ def test_two_gpus_learn_what_one_learns(tmp_path):
     assert code == 0, lines
     together = lines[-1][1]
     assert together.machine["ranks"] == "2"
+    assert "captured as CUDA graphs" in together.machine["steps"]
     assert losses(together) == pytest.approx(losses(alone), rel=1e-4)
     assert together.accuracies == pytest.approx(alone.accuracies, abs=0.01)

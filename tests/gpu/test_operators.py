@@ -9,7 +9,7 @@ from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.judge.reference import Reference
 from cutegen_core.machine.device import KNOWN, detect
 from cutegen_core.problems.library import load
-from cutegen_core.propose.playbook import propose
+from cutegen_core.propose.playbook import Target, propose
 from cutegen_core.records.errors import UsageError
 from tests.later import Later
 from tests.operators.plugs import SCRATCH, SUM
@@ -36,7 +36,7 @@ def take(compiler, tmp_path_factory):
         problem = load(name)
         with Reference(problem, tmp_path_factory.mktemp(name)) as reference:
             own = problem.workloads[0]
-            found = propose(reference.graph(own), reference.signature(own), name, problem.allow)
+            found = propose(reference.graph(own), reference.signature(own), name, Target(allow=problem.allow))
             text = next(variant.source for variant in found if variant.name == level)
             return operators.compiled(problem, text, detect().arch, compiler=compiler, reference=reference)
 

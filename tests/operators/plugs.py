@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cutegen_core.machine.device import choose_device
 from cutegen_core.problems.library import load
-from cutegen_core.propose.playbook import propose
+from cutegen_core.propose.playbook import Target, propose
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 from tests.later import Later
 from tests.shared_tools import SharedTools
@@ -93,7 +93,7 @@ def text_of(problem: Problem, level: str, shared: SharedTools) -> str:
     """The playbook's kernel file of that name."""
     reference = shared.reference(problem)
     workload = problem.workloads[0]
-    found = propose(reference.graph(workload), reference.signature(workload), problem.name, problem.allow)
+    found = propose(reference.graph(workload), reference.signature(workload), problem.name, Target(allow=problem.allow))
     return next(variant.source for variant in found if variant.name == level)
 
 

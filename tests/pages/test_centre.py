@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cutegen_core.kernel import hunks
 from cutegen_core.problems import library
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Decision, DecisionKind, Gate
-from cutegen_core.records.event import Decided, Outcome, SessionState, StateChanged, StepStarted
+from cutegen_core.records.event import Decided, Outcome, SessionState, StateChanged, StepStarted, TrialStarted
 from cutegen_core.session import start
-from cutegen_core.trajectory.store import Store
+from cutegen_core.trajectory.state import Step
+from cutegen_core.trajectory.store import Draft, Store, edit_name
+from cutegen_core.views import StepView
+from pages.components import PAGES
 from tests.later import Later
 from tests.pages.conftest import OpenPage, button_of, shown
 from tests.pages.stories import KERNEL, ONE_PASS, TYPO, VECTORS, Story, not_compiled, passed
 from tests.patience import PATIENCE_S, wait_until
 
 testing = Later("streamlit.testing.v1")
+editor = Later("pages.components.editor.editor")
+drafts = Later("pages.components.editor.drafts")
+shape_list = Later("pages.components.editor.shapes")
 
 
 def seeded(store: Store) -> Story:
@@ -97,6 +105,21 @@ def test_without_any_kernel_the_reference_is_there(store: Store, open_page: Open
     assert "Skeleton with the right signature" in text
 
 
+@pytest.mark.usefixtures("one_worker")
+def test_a_first_kernels_draft_is_changed_once_somebody_types(store: Store, open_page: OpenPage) -> None:
+    story = Story(store).begin(held=True)
+    story.steps = 1
+    story.add(StepStarted(1, None)).gate(Gate.INSTRUCTION, None, "not in the playbook").publish()
+    page = open_page("session", id=story.session)
+    shape_list.shapes(library.load("softmax")).result()
+    button_of(page, "decide-edit").click().run()
+    begun = store.draft(edit_name(story.session, ""))
+    assert begun is not None
+    assert "softmax" in begun.text
+    assert not drafts.is_changed(store, story.session, begun)
+    assert drafts.is_changed(store, story.session, Draft("", begun.text + "\n"))
+
+
 def test_a_branch_goes_on_from_where_a_rewind_led(store: Store, open_page: OpenPage) -> None:
     story = seeded(store)
     other = story.propose(ONE_PASS, "one pass")
@@ -105,8 +128,42 @@ def test_a_branch_goes_on_from_where_a_rewind_led(store: Store, open_page: OpenP
     story.steps = 3
     seed = store.put(KERNEL)
     story.add(StepStarted(3, seed)).gate(Gate.INSTRUCTION, None, "all kernels were tried").publish()
-    button = button_of(open_page("session", id=story.session), "decide-branch")
+    page = open_page("session", id=story.session)
+    button = button_of(page, "decide-branch")
     assert (button.label, button.disabled) == ("Branch 1", False)
+    # What is shown is what Edit & run opens: the kernel that the step continues from.
+    assert "step 1 · one block a row, three passes" in shown(page)
+    assert "step 2 · one pass" not in shown(page)
+    assert "Editing step 1: one block a row" in shown(button_of(page, "decide-edit").click().run())
+
+
+def test_while_an_acceptance_is_tested_its_kernel_is_shown(store: Store, open_page: OpenPage) -> None:
+    story = seeded(store)
+    story.add(StepStarted(2, story.base)).gate(Gate.INSTRUCTION, None, "all kernels were tried")
+    story.add(Decided(Decision(DecisionKind.ACCEPT, story.seq, candidate=store.put(KERNEL))))
+    story.add(TrialStarted(1, store.put(KERNEL), acceptance=True)).publish()
+    text = shown(open_page("session", id=story.session))
+    assert "Step 1</b> one block a row" in text
+    assert "being accepted: tested once more, with fresh inputs" in text
+    assert "Step 1 is tested once more" in text
+
+
+def test_the_editor_opens_where_the_change_is_in_view() -> None:
+    plan = KERNEL.replace('idea = "', 'idea = "faster, ', 1)
+    code = plan.replace("float sum", "double sum", 1)
+    line = next(n for n, text in enumerate(code.splitlines(), 1) if "double sum" in text)
+
+    def opened(now: str) -> int:
+        return editor._first_line(StepView(Step(2, None), now, KERNEL, "", (), None))
+
+    assert opened(code) == line, "not at the idea, which is folded"
+    assert 1 < opened(plan) < line, "where only the plan has changed, there"
+    assert "__global__" in KERNEL.splitlines()[opened(KERNEL) - 1]
+
+
+def test_headings_are_shown_as_they_are() -> None:
+    """In capitals an expression would be another: a heading may hold a kernel's name, or what an edit changed."""
+    assert "uppercase" not in (PAGES / "components" / "shared" / "page.css").read_text()
 
 
 def test_a_hand_edit_is_named_by_what_it_changed(store: Store) -> None:
@@ -128,7 +185,7 @@ def ask_about_a_scan() -> None:
     from tests.few_runs import few_runs
 
     relu = few_runs("relu")
-    source = relu.source.replace("torch.relu(x)", "torch.cumsum(x, dim=0)")
+    source = relu.source.replace("torch.relu(x)", "torch.cummax(x, dim=0)[0]")
     render_who_proposes(replace(relu, source=source, origin="/tmp/scan.py"), AnsweredBy.PLAYBOOK)
 
 
@@ -137,5 +194,5 @@ def test_who_could_propose_is_said_before_a_session_begins() -> None:
     wait_until(lambda: "Asking the playbook" not in shown(page.run()), lambda: shown(page))
     assert not page.exception
     text = shown(page)
-    assert "The playbook does not know this problem: &#x27;aten.cumsum&#x27; is not in the playbook." in text
+    assert "The playbook does not know this problem: no rule for aten.cummax." in text
     assert "any model by copy and paste" in text

@@ -388,7 +388,7 @@ def test_a_file_is_asked_for_written_elsewhere_and_offered(store: Store, open_pa
     assert made.stat().st_size > 1000
     assert not (made.parent / "partial").exists()
     made.unlink()
-    assert "no longer in the workspace. Create it again" in shown(page.run())
+    assert "no longer in the workspace, which keeps files 7 days. Create it again" in shown(page.run())
 
 
 def test_an_export_that_failed_says_where_and_why_and_is_tried_again_when_it_is_asked_for_again(

@@ -19,11 +19,13 @@ from cutegen_core.propose.replay import ReplayProposer
 from cutegen_core.records.event import Outcome, SessionState
 from cutegen_core.records.trial import Status
 from cutegen_core.session.loop import Session
+from cutegen_core.share import slides
 from cutegen_core.share.exports import export
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools
 from tests.places import DATA, ROOT
+from tests.shared_tools import ToolsOfTests
 from tests.trajectory.said import said
 
 OLD = DATA / "store-v0"
@@ -61,6 +63,14 @@ def copied(folder: Path) -> Path:
     return path
 
 
+UNNAMED = "edited by hand"
+
+
+def named(today, before):
+    """The idea that a step has today: an edit is named when it is read, by what it changed."""
+    return today["idea"] if before["idea"] == UNNAMED != today["idea"] else before["idea"]
+
+
 def plain(value):
     """As JSON gives it back."""
     return json.loads(json.dumps(value))
@@ -71,7 +81,7 @@ def assert_same(now, then):
     steps = zip(now.pop("steps"), then.pop("steps"), strict=True)
     assert now == then
     for today, before in steps:
-        assert today == before
+        assert today == before | {"idea": named(today, before)}
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +95,14 @@ def store(tmp_path_factory):
 def test_an_old_session_says_what_it_said(store, name):
     then = dict(THEN[name])
     assert_same(plain(said(store, then.pop("id"))), then)
+
+
+def test_an_old_edit_is_named_by_what_it_changed(store):
+    view = views.session_view(store, THEN["gpu"]["id"])
+    named = "higher → higer, line 43"
+    assert view.state.steps[3].idea == view.steps[3].idea == named
+    deck = slides.deck(view)
+    assert named in [getattr(slides.slide(store, deck, stop), "idea", "") for stop in deck.stops]
 
 
 def test_the_old_store_holds_these_sessions_and_all_can_be_read(store):
@@ -108,7 +126,7 @@ def test_an_old_session_gets_the_proposer_and_the_model_it_had(store, name):
 def test_an_old_session_goes_on_where_it_waited(tmp_path):
     """The approval that lay in the inbox is taken, and the kernel it was for is tried."""
     store = Store(copied(tmp_path))
-    tools = Tools(store)
+    tools = ToolsOfTests(store)
     session = THEN["inbox"]["id"]
     state = Session(store, session, tools.of_session(session)).run()
     assert store.waiting(session) == []
@@ -125,9 +143,9 @@ def test_an_old_session_is_recorded_and_read_back_with_its_verdicts(store, name,
     elsewhere = Store(tmp_path / "elsewhere.db")
     back = said(elsewhere, import_path(elsewhere, path).session)
     kept = ("status", "idea", "outcome", "note", "refuted", "verdict")
-    assert [[step[key] for key in kept] for step in plain(back["steps"])] == [
-        [step[key] for key in kept] for step in THEN[name]["steps"]
-    ]
+    for today, before in zip(plain(back["steps"]), THEN[name]["steps"], strict=True):
+        then = before | {"idea": named(today, before)}
+        assert [today[key] for key in kept] == [then[key] for key in kept]
     elsewhere.close()
 
 

@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -13,6 +14,7 @@ from cutegen_core.records.decision import Decision, DecisionKind
 from cutegen_core.records.errors import LeaseError, StoreError, UsageError
 from cutegen_core.records.event import AnsweredBy, SessionCreated, SessionSettings, StepStarted
 from cutegen_core.trajectory.store import Draft, Store
+from tests.patience import SOON_S
 
 SETTINGS = SessionSettings("0" * 64, "relu", AnsweredBy.PLAYBOOK, "cpu", "sm_90a", "H200")
 
@@ -125,6 +127,7 @@ def test_a_file_that_is_no_database_is_named(tmp_path):
 
 WRITER = """
 import sys
+import threading
 from pathlib import Path
 from cutegen_core.records.event import AnsweredBy, SessionCreated, SessionSettings, StepStarted
 from cutegen_core.trajectory.store import Store
@@ -159,3 +162,21 @@ def test_kill_9_loses_no_acknowledged_event(tmp_path):
     assert len(events) >= acknowledged[-1]
     assert [r.seq for r in events] == list(range(1, len(events) + 1))
     store.append(session, [StepStarted(0, None)], after=len(events))
+
+
+def test_who_waits_to_write_keeps_nobody_from_reading(tmp_path):
+    """Another process writes: this one's readers go on, and the writer follows within milliseconds."""
+    store, other = Store(tmp_path / "store.db"), Store(tmp_path / "store.db")
+    other._db.execute("BEGIN IMMEDIATE")
+    waits = threading.Thread(target=store.set_live, args=("s", "a line"), daemon=True)
+    waits.start()
+    asked = threading.Thread(target=lambda: [store.live("s") for _ in range(1000)], daemon=True)
+    asked.start()
+    asked.join(SOON_S)
+    assert not asked.is_alive(), "a reader waited for the writer"
+    assert waits.is_alive()
+    other._db.execute("ROLLBACK")
+    waits.join(SOON_S)
+    assert store.live("s") == "a line"
+    for one in (store, other):
+        one.close()

@@ -14,7 +14,7 @@ export const theme = EditorView.theme({
     "--cg-tok-function": "light-dark(#0f4fa8, #9ecbff)",
     "--cg-tok-sign": "light-dark(#4b5563, #a8b3c1)",
     height: "max(16rem, calc(100vh - 17.8rem))",
-    fontSize: "0.78rem",
+    fontSize: "0.8rem",
     color: "var(--cg-text)",
     backgroundColor: "var(--cg-code)",
     border: "1px solid var(--cg-line)",
@@ -84,19 +84,19 @@ export const theme = EditorView.theme({
   ".cm-panels": { backgroundColor: "var(--cg-soft)", color: "var(--cg-text)" },
   ".cm-panels-top": { borderBottom: "1px solid var(--cg-line)" },
   ".cm-panels-bottom": { borderTop: "1px solid var(--cg-line)" },
-  ".cm-panel.cm-search label": { fontSize: "0.78rem" },
+  ".cm-panel.cm-search label": { fontSize: "0.8rem" },
   ".cm-textfield": {
     backgroundColor: "var(--cg-code)",
     color: "var(--cg-text)",
     border: "1px solid var(--cg-line)",
-    fontSize: "0.78rem",
+    fontSize: "0.8rem",
   },
   ".cm-button": {
     backgroundImage: "none",
     backgroundColor: "var(--cg-code)",
     color: "var(--cg-text)",
     border: "1px solid var(--cg-line)",
-    fontSize: "0.78rem",
+    fontSize: "0.8rem",
   },
   ".cm-panel [name=close]": { color: "var(--cg-text)" },
   ".cm-panel.cm-panel-lint ul": { maxHeight: "9rem", fontSize: "0.8rem" },
@@ -132,7 +132,7 @@ export const BAR_CSS = `
 :is(.cg-editor, .cg-editor-bar) button.cg-primary, :is(.cg-editor, .cg-editor-bar) button.cg-primary:hover { background: var(--cg-blue); border-color: var(--cg-blue); color: light-dark(#ffffff, #0b1016); }
 :is(.cg-editor, .cg-editor-bar) button.cg-primary:hover { filter: brightness(1.08); }
 .cg-editor-bar button.cg-primary:disabled { background: transparent; border-color: var(--cg-line); color: var(--cg-grey); cursor: default; filter: none; }
-.cg-editor-bar kbd { font: inherit; font-size: 0.75rem; opacity: 0.85; background: none; border: none; padding: 0; color: inherit; }
+.cg-editor-bar kbd { font: inherit; font-size: 0.8rem; opacity: 0.85; background: none; border: none; padding: 0; color: inherit; }
 .cg-editor-state { flex: 1 1 0; min-width: 3rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .cg-editor-place { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .cg-editor-conflict { display: flex; flex-wrap: wrap; gap: 0.3rem 0.5rem; align-items: center; border: 1px solid var(--cg-amber); border-left-width: 4px; border-radius: 4px; padding: 0.25rem 0.6rem; margin-bottom: 0.4rem; font-size: 0.86rem; color: var(--cg-text); }

@@ -17,7 +17,7 @@ from cutegen_core.records.trial import (
     Trial,
     WorkloadVerdict,
 )
-from cutegen_core.records.wording import percent
+from cutegen_core.records.wording import percent, times
 
 _TONES = {"error": Tone.BAD, "warning": Tone.DOUBTFUL}
 
@@ -108,7 +108,7 @@ def _errors(compared: Comparison) -> Iterator[Remark]:
 
 
 def _size_of_error(compared: Comparison) -> str:
-    allowed = f", {compared.error_ratio:.3g}x the tolerance" if math.isfinite(compared.error_ratio) else ""
+    allowed = f", {times(compared.error_ratio)} the tolerance" if math.isfinite(compared.error_ratio) else ""
     own = f"reference error {compared.reference_error:.2g}"
     return f"largest error {compared.max_abs_error:.3g}{allowed}; {own}"
 

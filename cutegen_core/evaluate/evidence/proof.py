@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from cutegen_core.evaluate.evidence.failure import mode_text, order_text, run_text
 from cutegen_core.records.evidence import Remark, Section, Tone, Topic
 from cutegen_core.records.trial import Correctness, ExecutorKind, Mark, Status, Trial, WorkloadVerdict
-from cutegen_core.records.wording import counted, lowered
+from cutegen_core.records.wording import counted, lowered, percent
 
 MARK_WORDS: Mapping[Mark, str] = {
     Mark.NOT_TIMED: "there is no GPU, or the measurement failed",
@@ -58,7 +58,7 @@ def _largest_error(runs: Iterable[WorkloadVerdict]) -> Iterable[Remark]:
     compared = [(comparison, run) for run in runs for comparison in run.comparisons]
     if compared:
         closest, run = max(compared, key=lambda pair: pair[0].error_ratio)
-        yield Remark(f"Largest error {100 * closest.error_ratio:.2g} % of the tolerance (workload {run.workload})")
+        yield Remark(f"Largest error {percent(closest.error_ratio)} of the tolerance (workload {run.workload})")
         widest, run = max(compared, key=lambda pair: pair[0].widening)
         if widest.wide:
             yield Remark(

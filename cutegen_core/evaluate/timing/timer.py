@@ -47,6 +47,7 @@ from cutegen_core.records.performance import (
     COMPILED,
     EAGER,
     EXISTING,
+    SAME_AS_EAGER,
     Conditions,
     Timing,
     Untimed,
@@ -259,7 +260,7 @@ class _Measurement:
     def _find_library_call(self) -> list[Untimed]:
         """Return the library call that eager makes: it is not timed a second time."""
         name = library_call(self.timer.reference.graph(self.contest.workload)) if self.contest.baselines else None
-        return [Untimed(name, "same kernel as eager")] if name else []
+        return [Untimed(name, SAME_AS_EAGER)] if name else []
 
     # ---- once more, and the record
 

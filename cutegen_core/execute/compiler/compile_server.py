@@ -1,6 +1,8 @@
 """Serve compile requests: a process that loads NVRTC, precompiles the headers, and forks once per candidate.
 
-1. The first request precompiles the prelude; the result is valid in this process and its forks only.
+1. The first program is compiled without a precompiled prelude. Whoever asked has the answer when the prelude is
+   precompiled for those that follow: it takes as long as two small programs, and is valid in this process and its
+   forks only (NVRTC's heap must lie at the same address).
 2. A fork compiles each candidate. It enters the sandbox first: it can read only the toolchain's headers, write one
    temporary folder, start no process, and has limits of time and memory.
 3. The fork sends log, lowered names and cubin through a pipe and ends. Its failure does not affect the server.
@@ -13,6 +15,7 @@ template instantiation (2 GB) takes 26 instead of 16 s. Small kernels gain most 
 from __future__ import annotations
 
 import base64
+import contextlib
 import ctypes
 import json
 import os
@@ -87,13 +90,27 @@ class Server:
         self._options = compile_options(arch)
         self._nvrtc = nvrtc.Nvrtc(toolchain.find_nvrtc(), toolchain.find_nvrtc_builtins())
         self._nvrtc.set_pch_heap(_PCH_HEAP_BYTES)
+        self._has_compiled = False
 
     def handle(self, request: Message) -> Message:
+        if request["op"] == "warm":
+            self.warm()
+            return {"nvrtc": self._nvrtc.version()}
+        if self._has_compiled:
+            self.warm()
+        self._has_compiled = True
+        return self._compile(request["program"], request["names"], CompileLimits(**request["limits"]))
+
+    def warm(self) -> None:
+        """Precompile the prelude, unless that is done."""
         if not self._pch.exists():
             self._nvrtc.create_pch(PROLOGUE, PROGRAM_NAME, self._options, self._pch)
-        if request["op"] == "warm":
-            return {"nvrtc": self._nvrtc.version()}
-        return self._compile(request["program"], request["names"], CompileLimits(**request["limits"]))
+
+    def warm_after_first(self) -> None:
+        """Precompile the prelude once a program was compiled; if that fails, the next request says so."""
+        if self._has_compiled:
+            with contextlib.suppress(MachineError):
+                self.warm()
 
     def close(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -134,8 +151,9 @@ class Server:
             os.chdir(temporary)
             _close_all_but(writing)
             level = confine.apply(self._policy(limits, temporary))
-            precompiled = () if _TENSOR_CORES.search(program) else (f"-use-pch={self._pch}",)
-            done = self._nvrtc.compile(PROLOGUE + program, PROGRAM_NAME, [*self._options, *precompiled], names)
+            done = self._nvrtc.compile(
+                PROLOGUE + program, PROGRAM_NAME, [*self._options, *self._precompiled(program)], names
+            )
             _send(writing, done, level, limits.log_bytes)
             os._exit(0)
         except BaseException:  # noqa: BLE001 - a fork must not return to the server's loop
@@ -143,9 +161,12 @@ class Server:
             sys.stderr.flush()
             os._exit(1)
 
+    def _precompiled(self, program: str) -> tuple[str, ...]:
+        return (f"-use-pch={self._pch}",) if self._pch.exists() and not _TENSOR_CORES.search(program) else ()
+
     def _policy(self, limits: CompileLimits, temporary: Path) -> Policy:
         return Policy(
-            read=(PRELUDE, *toolchain.find_include_dirs(), self._pch),
+            read=(PRELUDE, *toolchain.find_include_dirs(), *([self._pch] if self._pch.exists() else [])),
             write=(temporary,),
             memory_bytes=_address_space_bytes() + limits.memory_bytes + _ADDRESS_SPACE_SLACK_BYTES,
             cpu_seconds=int(limits.seconds) + 1,
@@ -258,7 +279,7 @@ def main() -> None:
             return {"machine_error": str(error)}
 
     try:
-        serve(answer)
+        serve(answer, server.warm_after_first)
     finally:
         server.close()
 

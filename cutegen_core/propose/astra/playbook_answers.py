@@ -18,7 +18,8 @@ from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.problems import edit, suite
 from cutegen_core.problems.other_sizes import choose_other_sizes, count_elements
 from cutegen_core.propose.astra.figures import ShapeFigure, describe, figures
-from cutegen_core.propose.playbook import NotInPlaybook, Variant, propose, redirect, understood
+from cutegen_core.propose.playbook import NotInPlaybook, Variant, redirect, understood
+from cutegen_core.propose.playbook.proposer import kernels_for
 from cutegen_core.propose.port import ProposalRequest
 from cutegen_core.propose.prompting import profile_notes
 from cutegen_core.propose.replies.reading import find_idea
@@ -63,7 +64,7 @@ def plan(request: ProposalRequest) -> str:
         LookupError: the instruction, or what the person said of the last plan, names nothing that the playbook knows.
     """
     try:
-        variants = propose(request.graph, request.signature, request.problem.name, request.problem.allow)
+        variants = kernels_for(request)
     except NotInPlaybook as reason:
         return f"DONE: not in the playbook: {reason}"
     words = request.sent_back.dropped if request.sent_back else request.instruction
@@ -91,7 +92,7 @@ def code(request: ProposalRequest, planned: str) -> str:
         LookupError: what the person said of the last file names nothing that the playbook knows.
     """
     try:
-        variants = propose(request.graph, request.signature, request.problem.name, request.problem.allow)
+        variants = kernels_for(request)
     except NotInPlaybook as reason:
         return f"The playbook cannot write this: {reason}"
     base = request.base.source if request.base else ""

@@ -1,7 +1,7 @@
 """The playbook: CuTe kernels from the reference's graph, without a model.
 
 1. `lowering` turns the traced graph into values, composite operations taken apart by `rules`.
-2. `regions` cuts them into kernels: elementwise, row reductions, matrix products.
+2. `regions` cuts them into kernels: elementwise, row reductions, matrix products, convolutions, poolings (`windows`).
 3. `kernels` gives each what a template reads: names, parameters with their layouts, statements.
 4. `variants` writes each as a naive, a better and a tuned kernel file from `templates/` (`writing`).
 A reference it cannot do raises NotInPlaybook, which says what is missing and what is covered.
@@ -10,43 +10,93 @@ A reference it cannot do raises NotInPlaybook, which says what is missing and wh
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from cutegen_core.propose.playbook import gather, serving
-from cutegen_core.propose.playbook.features import cute_features
+from cutegen_core.propose.playbook.graphs.choice import simplest, spread
+from cutegen_core.propose.playbook.graphs.missing import operations_without_rule
+from cutegen_core.propose.playbook.graphs.sizes import Traced, with_sizes
 from cutegen_core.propose.playbook.lowering import lower
-from cutegen_core.propose.playbook.redirects import redirect, understood
-from cutegen_core.propose.playbook.regions import Planner, Region
+from cutegen_core.propose.playbook.regions import Planner
 from cutegen_core.propose.playbook.serving.writing import ServingLevel, write
-from cutegen_core.propose.playbook.values import NotInPlaybook, plain
-from cutegen_core.propose.playbook.variants import Variant, menu_of, write_variants
+from cutegen_core.propose.playbook.target import ANY, Target
+from cutegen_core.propose.playbook.values import NotInPlaybook, Value, plain
+from cutegen_core.propose.playbook.variants import Variant, write_variants
+from cutegen_core.propose.playbook.words.features import cute_features
+from cutegen_core.propose.playbook.words.redirects import redirect, understood
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Signature
 
-__all__ = ["NotInPlaybook", "Variant", "cute_features", "menu", "propose", "redirect", "understood"]
+__all__ = [
+    "Coverage",
+    "NotInPlaybook",
+    "Target",
+    "Traced",
+    "Variant",
+    "cover",
+    "cute_features",
+    "menu",
+    "propose",
+    "redirect",
+    "understood",
+]
 
 
-def propose(graph: Graph, signature: Signature, name: str, allow: Collection[str] = ()) -> tuple[Variant, ...]:
+def propose(
+    graph: Graph, signature: Signature, name: str, target: Target = ANY, others: Sequence[Traced] = ()
+) -> tuple[Variant, ...]:
     """Return the kernels for a reference, naive first; raise NotInPlaybook with what is missing and what is covered.
 
     Args:
-        allow: relaxations that the problem allows; with "fast_math" the last kernel uses approximate intrinsics.
+        others: the same reference at other workloads, which show what numbers of the graph follow the sizes.
     """
+    graph = with_sizes(graph, signature, others)
     if whole := _whole(graph, signature):
         written = [write(level, _identifier(name)) for level in whole]
         return tuple(Variant(v.name, v.idea, v.source) for v in written)
-    planner = _plan(graph, signature)
-    last = _plan(graph, signature, fast=True) if "fast_math" in allow else planner
-    taken = {t.name for t in signature.tensors} | set(signature.scalars) | planner.taken
-    return write_variants(planner, last, _identifier(name), taken)
+    plans = (
+        _plan(graph, signature, simplest),
+        _plan(graph, signature, spread),
+        _plan(graph, signature, spread, fast=target.allows("fast_math")),
+    )
+    taken = {t.name for t in signature.tensors} | set(signature.scalars).union(*(plan.taken for plan in plans))
+    return write_variants(plans, _identifier(name), taken, target)
 
 
-def menu(graph: Graph, signature: Signature) -> tuple[tuple[str, str], ...]:
+def menu(
+    graph: Graph, signature: Signature, target: Target = ANY, others: Sequence[Traced] = ()
+) -> tuple[tuple[str, str], ...]:
     """Return (name, idea) of every variant, in order; raise NotInPlaybook."""
-    if whole := _whole(graph, signature):
-        return tuple((level.name, level.idea) for level in whole)
-    last: Region = _plan(graph, signature).regions[-1]
-    return tuple((level.name, level.idea) for level in menu_of(last))
+    return tuple((variant.name, variant.idea) for variant in propose(graph, signature, "", target, others))
+
+
+class Coverage(NamedTuple):
+    """What the playbook has for a reference.
+
+    Attributes:
+        families: the kinds of kernels that recognise it, such as "product" and "rows"; none, and no kernels, otherwise.
+        kernels: their names, naive first.
+        missing: what the playbook does not know, where it has no kernels.
+    """
+
+    families: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    missing: str = ""
+
+
+def cover(graph: Graph, signature: Signature, target: Target = ANY, others: Sequence[Traced] = ()) -> Coverage:
+    """Return which families recognise a reference, or why none does."""
+    try:
+        kernels = tuple(name for name, _ in menu(graph, signature, target, others))
+    except NotInPlaybook as reason:
+        unknown = operations_without_rule(graph)
+        return Coverage(missing=f"no rule for {', '.join(unknown)}" if unknown else str(reason).partition(";")[0])
+    sized = with_sizes(graph, signature, others)
+    if _whole(sized, signature):
+        return Coverage(("serving" if serving.levels_of(sized, signature) else "gather",), kernels)
+    regions = _plan(sized, signature, spread).regions
+    return Coverage(tuple(dict.fromkeys(region.kind.value for region in regions)), kernels)
 
 
 def _whole(graph: Graph, signature: Signature) -> Sequence[ServingLevel]:
@@ -54,8 +104,8 @@ def _whole(graph: Graph, signature: Signature) -> Sequence[ServingLevel]:
     return serving.levels_of(graph, signature) or gather.levels_of(graph, signature)
 
 
-def _plan(graph: Graph, signature: Signature, *, fast: bool = False) -> Planner:
-    values = [plain(value) for value in lower(graph, signature)]
+def _plan(graph: Graph, signature: Signature, choose: Callable[[Value], Value], *, fast: bool = False) -> Planner:
+    values = [plain(choose(value)) for value in lower(graph, signature)]
     planner = Planner({t.name for t in signature.tensors} | set(signature.scalars), fast)
     planner.outputs(values, [spec.name for spec in signature.outputs])
     return planner

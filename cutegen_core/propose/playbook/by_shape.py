@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
+from cutegen_core.propose.playbook.one_launch import block_a_row
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.writing import RegionText, render
 
+_HELD = (128, 1024, 2048, 3072, 4096)
+"""Vectors of a row that a kernel of tiles is made for: the first by a warp a row, the longest by more threads."""
+
 
 def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
-    """Give each length of rows as many threads, and as many vectors a thread, as hold it; the longest are streamed."""
+    """Give each length of rows as many threads, and as many vectors a thread, as hold it.
+
+    A region among others has only the kernel for the length that was traced: the small workloads of a chain reach no
+    other one. The longest rows, and those that are no whole, aligned vectors, go element by element, by one launch.
+    """
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
-    block, long = piece.param("BLOCK", 512, 256, 512, 1024), piece.param("LONG", 1024, 512, 1024)
+    held = _lengths(region.reduced[-1].extent.size // k.width) if suffix else _HELD
+    if not held:
+        return block_a_row(piece, k, tuned=True)
+    block = piece.param("BLOCK", 512, 256, 512, 1024)
+    long = piece.param("LONG", 1024, 512, 1024) if held[-1] > 2048 else ""
     hints = [piece.param("ONCE", 0, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
     hints += [piece.param("LATE", 0, 0, 1)] if k.late else []
     piece.code = render("rows_tiles.cu.j2", k=k)
-    several = ("32", "4", "4")
-    choices = [(128, *several), *((n, block, "1", f"{n} / {block}") for n in (1024, 2048))]
     shorter = ""
-    for most, group, rows, items in [*choices, *((n, long, "1", f"{n} / {long}") for n in (3072, 4096))]:
+    for most in held:
+        group = "32" if most == _HELD[0] else block if most <= 2048 else long
+        rows, items = ("4", "4") if group == "32" else ("1", f"{most} / {group}")
         when = [k.aligned, *([shorter] if shorter else []), f"{k.cols} <= {most * k.width}"]
         grid, threads = (f"ceil_div({k.rows}, {rows})", "128") if rows != "1" else (k.rows, group)
         kernel = f"{name}<{', '.join((group, rows, items, *hints))}>"
@@ -28,6 +40,11 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Region
     piece.code += "\n" + render("rows_block.cu.j2", k=k, p={"BLOCK": block})
     piece.launch(f"{k.name}<{block}>", (k.rows,), (block,), k, f"not ({k.aligned}) or {shorter}")
     return piece
+
+
+def _lengths(vectors: int) -> tuple[int, ...]:
+    """Return the length for rows of so many vectors; none for rows that no kernel of tiles holds."""
+    return next(((most,) for most in _HELD if most >= vectors), ())
 
 
 def strips_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
@@ -58,24 +75,29 @@ def strips_hoisted(region: Region, name: str, naming: Naming, suffix: str) -> Re
 
 
 def strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
-    """Choose by the length of a strip where something is the same all along it, else by how much there is to do."""
+    """Choose by the length of a strip where something is the same all along it, else by how much there is to do.
+
+    A region among others takes one kernel for all: the small workloads of a chain reach no second one.
+    """
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     hoisted = has_invariants(region)
     block, items = piece.param("BLOCK", 128, 64, 128, 256), piece.param("ITEMS", 2 if hoisted else 1, 1, 2, 4)
     once = piece.param("ONCE", 1 if hoisted else 0, 0, 1, 2)
     if hoisted:
         piece.code = render("rows_tiles.cu.j2", k=k)
-        short = f"{k.cols} <= 8 * {items} * {k.width}"
-        _add_tiles(piece, k, block, 8, items, once, f"{k.aligned} and {short}")
-        _add_tiles(piece, k, block, 16, items, once, f"{k.aligned} and not ({short})")
+        short = "" if suffix else f"{k.cols} <= 8 * {items} * {k.width}"
+        if short:
+            _add_tiles(piece, k, block, 8, items, once, f"{k.aligned} and {short}")
+        _add_tiles(piece, k, block, 16, items, once, k.aligned + (f" and not ({short})" if short else ""))
     else:
-        few = f"{k.rows} <= sm_count // 2 and {k.cols} <= 32768"
-        _add_few(piece, k, f"{k.aligned} and {few}")
-        piece.code += "\n" + render(
-            "strips_vector.cu.j2", k=k, p={"BLOCK": "THREADS", "ITEMS": "EACH", "ONCE": "STREAM"}
-        )
+        few = "" if suffix else f"{k.rows} <= sm_count // 2 and {k.cols} <= 32768"
+        if few:
+            _add_few(piece, k, f"{k.aligned} and {few}")
+        p = {"BLOCK": "THREADS", "ITEMS": "EACH", "ONCE": "STREAM"}
+        piece.code += "\n" + render("strips_vector.cu.j2", k=k, p=p)
         grid = f"ceil_div({k.rows} * ({k.cols} // {k.width}), {block} * {items})"
-        piece.launch(f"{name}<{block}, {items}, {once}>", (grid,), (block,), k, f"{k.aligned} and not ({few})")
+        when = k.aligned + (f" and not ({few})" if few else "")
+        piece.launch(f"{name}<{block}, {items}, {once}>", (grid,), (block,), k, when)
     _add_scalar(piece, k, block)
     return piece
 

@@ -11,8 +11,8 @@ from cutegen_core.records.graph import Node, Operand, Ref
 
 COVERED = (
     "covered are elementwise chains with broadcasting, row reductions (sum, mean, max, min, norm, variance, softmax, "
-    "log-softmax, logsumexp, layer / rms / group norm) over one block of dimensions, and matrix products with an "
-    "elementwise epilogue"
+    "log-softmax, logsumexp, layer / rms / group norm) over one block of dimensions, matrix products, "
+    "convolutions and poolings with an elementwise epilogue"
 )
 FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 
@@ -80,7 +80,7 @@ class OperationCall:
         """Return a dimension, or a list of them; empty if not given."""
         value = self.operand(index, name)
         items = value if isinstance(value, tuple) else () if value is None else (value,)
-        return tuple(int(i) for i in items if isinstance(i, int))
+        return tuple(i for i in items if isinstance(i, int))
 
     def flag(self, index: int, name: str, default: bool = False) -> bool:
         return bool(self.operand(index, name, default))

@@ -11,7 +11,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cutegen_core.propose.playbook.terms import Coordinate
-from cutegen_core.propose.playbook.values import Compute, Extent, Move, Product, Reduce, Reshape, Value
+from cutegen_core.propose.playbook.values import (
+    Accumulated,
+    Compute,
+    DotProductAttention,
+    Extent,
+    Flip,
+    Join,
+    Move,
+    Reduce,
+    Reshape,
+    Value,
+    reductions,
+)
+
+_OWN_REGION = (Accumulated, DotProductAttention, Reshape, Flip, Join)
+"""What other kernels write, or what is not addressed element by element."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +49,23 @@ class Domain:
         """Return the coordinates of a value's dimensions; None if it has neither an element's nor a row's extents."""
         if value.sizes == self.sizes:
             return list(self.symbols)
+        longer = [k for k, size in enumerate(self.sizes) if size != 1]
+        if [s for s in value.sizes if s != 1] == [self.sizes[k] for k in longer]:
+            return self._placed(value, longer)
         rows = [k for k, size in enumerate(self.sizes) if size != 1 and k not in self.axes]
         if [s for s in value.sizes if s != 1] != [self.sizes[k] for k in rows]:
             return None
-        symbols = iter(rows)
-        return [self.symbols[next(symbols)] if d.size != 1 else None for d in value.dims]
+        return self._placed(value, rows)
+
+    def _placed(self, value: Value, dimensions: Sequence[int]) -> list[Coordinate]:
+        """Return these dimensions' symbols for the value's own, in order, without those of 1."""
+        symbols = (self.symbols[k] for k in dimensions)
+        return [next(symbols) if d.size != 1 else None for d in value.dims]
 
     def holds(self, value: Value) -> bool:
         """Return whether the value is computed within a row, with no tensor between."""
         inner = list(_parts(value))
-        plain = not any(isinstance(v, Product | Reshape) for v in inner)
+        plain = not any(isinstance(v, _OWN_REGION) for v in inner)
         own = all(v.operand.sizes == self.sizes and v.axes == self.axes for v in inner if isinstance(v, Reduce))
         return plain and own and self.coordinates(value) is not None
 
@@ -93,24 +115,13 @@ def _group(values: Sequence[Value], positions: Sequence[int]) -> list[int]:
 
 
 def _is_pointwise(value: Value) -> bool:
-    return not any(isinstance(v, Product | Reshape | Reduce) for v in _parts(value))
+    return not any(isinstance(v, (*_OWN_REGION, Reduce)) for v in _parts(value))
 
 
 def _over(dims: Sequence[Extent], axes: Sequence[int], full: bool) -> Domain:
     names: dict[int, Coordinate] = {axis: f"r{j}" for j, axis in enumerate(axes)}
     symbols = [names.get(k, f"o{k}" if full or d.size != 1 else None) for k, d in enumerate(dims)]
     return Domain(tuple(dims), tuple(symbols))
-
-
-def reductions(value: Value) -> Iterator[Reduce]:
-    """Yield the reductions under `value`, outermost first, without those inside them."""
-    if isinstance(value, Reduce):
-        yield value
-    elif isinstance(value, Compute):
-        for operand in value.operands:
-            yield from reductions(operand)
-    elif isinstance(value, Move):
-        yield from reductions(value.operand)
 
 
 def _parts(value: Value) -> Iterator[Value]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutegen_core.propose.playbook.pointwise import UNARY
-from cutegen_core.propose.playbook.values import Constant, Value, compute, constant
+from cutegen_core.propose.playbook.values import Value, compute, constant
 
 
 def cast(value: Value, dtype: str) -> Value:
@@ -12,7 +12,7 @@ def cast(value: Value, dtype: str) -> Value:
     return value if value.dtype == dtype else compute("static_cast<{T}>({0})", value, dtype=dtype)
 
 
-def like(value: Value, number: float) -> Constant:
+def like(value: Value, number: float) -> Value:
     """Return a number in the value's dtype."""
     return constant(number, value.dtype)
 

@@ -14,7 +14,6 @@ from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import NO_MODES, VECTOR_BYTES, Parameters, TensorText, layout_of
 from cutegen_core.propose.playbook.regions import Mode, Region
 from cutegen_core.propose.playbook.statements import Statements, StoreText, TermText, term_names
-from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.values import COMPUTE_TYPE
 
 
@@ -69,23 +68,14 @@ class ElementwiseKernel(RegionKernel):
     """A kernel that computes every element by itself with a device function: `n` elements, vectors of `width`."""
 
     def _lay_out(self) -> None:
-        out = self.region.stores[0].out
-        self.n = self._parameters.number("n", f"{out.tensor}.numel", "long")
+        self.n = self._parameters.number("n", self.region.elements, "long")
         modes = self.region.outer or NO_MODES
         for access in self.region.accesses:
-            flat = self._is_flat(access)
+            flat = self.region.is_flat(access)
             layout = f"make_layout(make_shape({self.n}))" if flat else layout_of(self._parameters.nested(modes, access))
             self._parameters.add(access, layout, flat=flat)
         self.width = self._parameters.vector_width(lambda t: t.flat)
         self.function = f"{self.name.removesuffix('_kernel')}_of"
-
-    def _is_flat(self, access: TensorAccess) -> bool:
-        step = 1
-        for mode in reversed(self.region.outer):
-            if mode.stride(access).size != step and mode.extent.size != 1:
-                return False
-            step *= mode.extent.size
-        return access.offset.size == 0
 
     @property
     def functions(self) -> list[str]:
@@ -132,13 +122,13 @@ class RowsKernel(RegionKernel):
             parts = [self._parameters.nested(outer, access, self.rows)]
             if varies:
                 parts.insert(0, self._parameters.nested(reduced, access, self.cols))
-            once = varies and all(m.stride(access).text != "0" for m in outer)
+            once = varies and not access.counted and all(m.stride(access).text != "0" for m in outer)
             self._parameters.add(access, layout_of(*parts), varies=varies, once=once)
         self.width = self._parameters.vector_width(lambda t: t.varies)
 
     @property
     def aligned(self) -> str:
-        walked = [a for a in self.region.accesses if self.region.varies(a)]
+        walked = [a for a in self.region.accesses if self.region.varies(a) and not a.counted]
         steps = [m.stride(a).text for a in walked for m in self.region.outer]
         texts = dict.fromkeys([*(a.offset.text for a in walked), *steps])
         numbers = [self.naming.let("step", text) for text in texts if text != "0"]
@@ -148,12 +138,29 @@ class RowsKernel(RegionKernel):
     def late(self) -> list[TensorText]:
         """Return what many rows read and no reduction needs, such as the weight of a norm."""
         needed = [t.tensor for one in self.statements.passes for t in one.terms]
-        wanted = [t for t in self.inputs if t.varies and not t.once and t not in needed]
+        wanted = [t for t in self.inputs if t.copied and not t.once and t not in needed]
         return wanted if self.statements.passes else []
 
 
+class ScanKernel(RowsKernel):
+    """A kernel that scans each row: `scanned` says what is combined, `scan` how; then the results are computed."""
+
+    def __init__(self, region: Region, name: str, naming: Naming) -> None:
+        super().__init__(region, name, naming)
+        assert region.scan is not None
+        assert self.statements.scan is not None
+        self.scan, self.scanned = self.statements.scan, self.statements.scanned
+        self.backwards, self.exclusive = region.scan.backwards, region.scan.exclusive
+
+
 class ProductKernel(RegionKernel):
-    """A kernel of L products M x K by K x N in `ctype`; `a_fast`, `b_fast`: rows, not K, are contiguous."""
+    """A kernel of L products M x K by K x N in `ctype`; `a_fast`, `b_fast`: rows, not K, are contiguous.
+
+    Attributes:
+        mapped: operands come by tensor maps, so that they are no parameters.
+    """
+
+    mapped = False
 
     def _lay_out(self) -> None:
         *batch, rows, columns = self.region.outer
@@ -161,20 +168,81 @@ class ProductKernel(RegionKernel):
         self.M = self._parameters.number("M", rows.extent.text, "int")
         self.N = self._parameters.number("N", columns.extent.text, "int")
         self.K = self._parameters.number("K", inner.extent.text, "int")
-        self.L = self.naming.let("L", _product_text(batch)) if batch else "1"
+        self._batch = _product_text(batch)
+        self.L = self.naming.let("L", self._batch) if batch else "1"
         self.ctype = COMPUTE_TYPE[self.region.stores[0].out.dtype]
         a, b = self.region.a, self.region.b
         assert a is not None
         assert b is not None
+        self.dtype = a.dtype
         sides = {id(a): (rows, inner), id(b): (columns, inner)}
         for access in self.region.accesses:
+            if id(access) in sides and self.mapped:
+                continue
             first, second = sides.get(id(access), (rows, columns))
             whole = "" if batch else "1"
             modes = (((first,), ""), ((second,), ""), (tuple(batch) or NO_MODES, whole))
             self._parameters.add(access, layout_of(*(self._parameters.nested(m, access, w) for m, w in modes)))
-        self.a, self.b = self.tensors[0], self.tensors[1]
+        if not self.mapped:
+            self.a, self.b = self.tensors[0], self.tensors[1]
         self.a_fast = rows.stride(a).text == "1" and inner.stride(a).text != "1"
         self.b_fast = columns.stride(b).text == "1" and inner.stride(b).text != "1"
+
+    def pass_count(self) -> None:
+        """Make the number of products a parameter, unless it is 1; `count` is what it is called in C++."""
+        self.count = "1" if self.L == "1" else self._parameters.number("L", self._batch, "int")
+
+    def aligned(self, width: int, *, along_k: bool) -> str:
+        """Return the condition of the plan under which operands are whole, aligned vectors of `width`.
+
+        Args:
+            along_k: also those of which K is contiguous, not only those of which rows are.
+        """
+        *batch, rows, columns = self.region.outer
+        (inner,) = self.region.reduced
+        texts: dict[str, None] = {}
+        for access, side, fast in ((self.region.a, rows, self.a_fast), (self.region.b, columns, self.b_fast)):
+            assert access is not None
+            walked = side if fast else inner
+            others = [m for m in (*batch, side, inner) if m is not walked]
+            # A stride other than 1 stays in the list as it is: "1 % 8 == 0" never holds.
+            contiguous = "0" if walked.stride(access).text == "1" else "1"
+            found = [contiguous, walked.extent.text, access.offset.text, *(m.stride(access).text for m in others)]
+            texts |= dict.fromkeys(text for text in found if text != "0" and (fast or along_k))
+        return " and ".join(f"{self.naming.let('step', text)} % {width} == 0" for text in texts)
+
+
+class MappedProduct(ProductKernel):
+    """A product whose operands come by tensor maps, or were multiplied before."""
+
+    mapped = True
+
+
+class AttentionKernel(RegionKernel):
+    """A kernel of L attentions of M queries and N keys of D elements, with E columns of values, in `ctype`."""
+
+    def _lay_out(self) -> None:
+        *batch, queries, columns = self.region.outer
+        keys, depth = self.region.reduced
+        self.M, self.N, self.D, self.E = (
+            self._parameters.number(name, mode.extent.text, "int")
+            for name, mode in (("M", queries), ("N", keys), ("D", depth), ("E", columns))
+        )
+        self.L = self.naming.let("L", _product_text(batch)) if batch else "1"
+        sides = ((queries, depth), (keys, depth), (keys, columns), (queries, columns))
+        for access, (first, second) in zip(self.region.accesses, sides, strict=True):
+            modes = (((first,), ""), ((second,), ""), (tuple(batch) or NO_MODES, "" if batch else "1"))
+            self._parameters.add(access, layout_of(*(self._parameters.nested(m, access, w) for m, w in modes)))
+        self.q, self.k, self.v = self.tensors[:3]
+        self.ctype = COMPUTE_TYPE[self.region.stores[0].out.dtype]
+        self.exp = "expf" if self.ctype == "float" else "exp"
+        assert self.region.attention is not None
+        self.causal = self.region.attention.causal
+
+    @property
+    def scale(self) -> str:
+        """Return the number, or its parameter, that scores are multiplied by."""
+        return self.statements.roots[0].root
 
 
 def _product_text(modes: Sequence[Mode]) -> str:

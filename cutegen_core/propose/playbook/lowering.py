@@ -2,17 +2,18 @@
 
 softmax, layer norm and their kin become reductions and pointwise arithmetic in their numerically stable form, products
 become `Product`, views become `Move`: `rules` says how. What has no rule raises NotInPlaybook with its name; so does
-what writes to its operand, since a view of the operand would have to change with it.
+what writes to its operand where the operand is read by another name afterwards.
 """
 
 from __future__ import annotations
 
 from cutegen_core.propose.playbook.call import COVERED, OperationCall, not_in_playbook
+from cutegen_core.propose.playbook.graphs.in_place import needed, seen_writes
 from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
 from cutegen_core.propose.playbook.rules import RULES, SEVERAL
-from cutegen_core.propose.playbook.values import NotInPlaybook, Value, compute, constant, load
+from cutegen_core.propose.playbook.values import NotInPlaybook, SizedInt, Value, compute, constant, load
 from cutegen_core.records import operations as ops
-from cutegen_core.records.graph import Graph
+from cutegen_core.records.graph import Graph, Node
 from cutegen_core.records.operations import Flow
 from cutegen_core.records.problem import Signature
 
@@ -23,22 +24,33 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
         raise NotInPlaybook(f"the reference could not be traced ({graph.reason or 'no operations'}); {COVERED}")
     names = {t.name for t in signature.inputs}
     values: dict[str, Value] = {}
+    counted, refused = needed(graph), seen_writes(graph)
     for node in graph.nodes:
         rule = ops.name(node)
+        if node.name in refused:
+            raise not_in_playbook(f"'{node.op}' of what is read by another name, too,")
+        if node.name not in counted:
+            continue
         if node.op == "input" and node.name in names:
             values[node.name] = load(node.name, node.dtype, node.shape)
         elif node.op == "constant" and node.name in graph.constants:
             values[node.name] = constant(graph.constants[node.name], node.dtype)
-        elif ops.writes_operand(node):
-            raise not_in_playbook(f"'{node.op}'")
         elif rule in SEVERAL:
             values.update(SEVERAL[rule](OperationCall(node, values)))
         elif node.op != "input":
             values[node.name] = _value(rule, OperationCall(node, values))
+            _name_sizes(node, values[node.name])
     missing = [name for name in graph.outputs if name not in values]
     if missing:
         raise NotInPlaybook(f"the output '{missing[0]}' is not a plain tensor value; {COVERED}")
     return tuple(values[name] for name in graph.outputs)
+
+
+def _name_sizes(node: Node, value: Value) -> None:
+    """Let an extent that the graph could not name, and every number that is always equal to it, have its expression."""
+    for size, extent in zip(node.shape, value.dims, strict=True):
+        if isinstance(size, SizedInt) and not size.text:
+            size.text = extent.text
 
 
 def _value(rule: str, call: OperationCall) -> Value:
@@ -49,6 +61,6 @@ def _value(rule: str, call: OperationCall) -> Value:
         return compute(UNARY[rule], call.floating(0), dtype=call.node.dtype)
     if rule in BINARY:
         return compute(BINARY[rule], call.tensor(0), call.scaled(1), dtype=call.node.dtype)
-    if ops.traits(call.node).flow is Flow.COPY:
+    if ops.traits(call.node).flow is Flow.COPY and ops.traits(call.node).at == 0:
         return compute("{0}", call.floating(0), dtype=call.node.dtype)
     raise not_in_playbook(f"'{call.node.op}'")

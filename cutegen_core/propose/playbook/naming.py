@@ -11,10 +11,14 @@ _RESERVED = frozenset(
     make_stride make_tensor max min partition print prepend product rank recast remove select shape size slice stride
     swap take tensor tile tiled transform tuple underscore unwrap void warp
 
-    A_EACH B_EACH BK BLOCK BM BN BX BY GROUP ITEMS LATE Max Min ONCE RESIDENT ROWS Sum THREADS TM TN V WIDTH Wide a
-    a_layout a_memory a_order a_tile acc across all b b_layout b_memory b_order b_tile by_vector cols_here copy_vector
-    e end fetch first gA gB i inside item j kk l m m_left n n_left part place rA rB rC row sA sB slices stage tA tB tm
-    tn v valid vectors wanted
+    AFTER A_EACH BK BLOCK BM BN BX BY B_EACH DK DV GROUP ITEMS LATE Max Min ONCE RESIDENT RM RN ROWS SLICES Sum T
+    THREADS TM TN Times V WIDTH Wide a a_layout a_memory a_order a_tile acc across all b b_layout b_memory b_order
+    b_tile base before below best by_vector carry chunk chunks cols_here column columns copy_vector count_d count_h
+    count_w counts d depth e e_first end fetch first first_d first_h first_w g gA gB gK gQ gV h h_first i image
+    inside item j k_layout k_memory kept kk l largest m m_first m_left mine n n_left number_rows od oh ow p p_layout
+    p_memory part phase place places plane q_layout q_memory rA rB rC rO reach_d reach_h reach_w row row_memory sA
+    sB sK sP sQ sRow sV seen slices so_far stage sums tA tB taps td th tiles_h tiles_w tm tn total tw v v_layout
+    v_memory valid value vd vectors vh vw w w_wanted wanted
     """.split()  # noqa: SIM905 - a list of quoted words is harder to read
 )
 """Names of CuTe, C++ and of the templates' own variables: a tensor of such a name gets an underscore."""

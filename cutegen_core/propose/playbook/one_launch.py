@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from cutegen_core.propose.playbook.kernels import ElementwiseKernel, ProductKernel, RowsKernel
+from cutegen_core.propose.playbook.kernels import AttentionKernel, ElementwiseKernel, RowsKernel, ScanKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.writing import RegionText, render
 
 THREADS = (128, 256, 512, 1024)
+MOST_ITEMS = 8
+"""Vectors of a row that a thread keeps in registers."""
 
 
 def elementwise_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
@@ -48,17 +50,25 @@ def rows_naive(region: Region, name: str, naming: Naming, suffix: str) -> Region
 
 
 def rows_block(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
-    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    return block_a_row(RegionText(suffix), RowsKernel(region, name, naming), tuned=tuned)
+
+
+def block_a_row(piece: RegionText, k: RowsKernel, *, tuned: bool) -> RegionText:
+    """Write the kernel that holds for rows of every length."""
     block = piece.param("BLOCK", 512 if tuned else 256, *(THREADS if tuned else ()))
     piece.code = render("rows_block.cu.j2", k=k, p={"BLOCK": block})
-    piece.launch(f"{name}<{block}>", (k.rows,), (block,), k)
+    piece.launch(f"{k.name}<{block}>", (k.rows,), (block,), k)
     return piece
 
 
 def rows_registers(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
-    """Give rows that fit to the register kernel, all others to the streaming one."""
+    """Give rows that fit to the register kernel, all others to the streaming one, which is the only one for longer
+    rows."""
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
-    block, items = _row_shape(region.reduced[-1].extent.size // k.width)
+    vectors = region.reduced[-1].extent.size // k.width
+    if vectors > THREADS[-1] * MOST_ITEMS:
+        return block_a_row(piece, k, tuned=True)
+    block, items = _row_shape(vectors)
     p = {
         "BLOCK": piece.param("BLOCK", block, *THREADS),
         "ITEMS": piece.param("ITEMS", items, 1, 2, 4, 8),
@@ -75,7 +85,7 @@ def rows_registers(region: Region, name: str, naming: Naming, suffix: str) -> Re
 def _row_shape(vectors: int) -> tuple[int, int]:
     """Return threads, and vectors per thread, for rows of so many vectors: the fewest threads that hold them, four
     vectors each."""
-    shapes = [(block, items) for items in (4, 8) for block in THREADS[1:]]
+    shapes = [(block, items) for items in (4, MOST_ITEMS) for block in THREADS[1:]]
     return next((shape for shape in shapes if shape[0] * shape[1] >= vectors), (256, 4))
 
 
@@ -93,32 +103,33 @@ def columns(region: Region, name: str, naming: Naming, suffix: str, tuned: bool 
     return piece
 
 
-def product_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
-    piece, k = RegionText(suffix), ProductKernel(region, name, naming)
-    block = piece.param("BLOCK", 128)
-    piece.code = render("product_naive.cu.j2", k=k, p={"BLOCK": block})
-    grid = (f"ceil_div({k.N}, {block}) * {k.M}", "1", k.L)
-    piece.launch(f"{name}<{block}>", grid, (block,), k)
+def scan_naive(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
+    piece, k = RegionText(suffix), ScanKernel(region, name, naming)
+    block = piece.param("BLOCK", 128, *((32, 64, 128, 256) if tuned else ()))
+    piece.code = render("scan_naive.cu.j2", k=k, p={"BLOCK": block})
+    piece.launch(f"{name}<{block}>", (f"ceil_div({k.rows}, {block})",), (block,), k)
     return piece
 
 
-def product_tiled(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
-    piece, k = RegionText(suffix), ProductKernel(region, name, naming)
-    plain = {"BM": (64,), "BN": (64,), "BK": (16,), "TM": (4,), "TN": (4,)}
-    wide = {"BM": (128, 64, 128), "BN": (128, 64, 128), "BK": (8, 8, 16), "TM": (8,), "TN": (8,), "BLOCKS": (2, 1, 2)}
-    p = {n: piece.param(n, *values) for n, values in (wide if tuned else plain).items()}
-    threads = f"({p['BM']} // {p['TM']}) * ({p['BN']} // {p['TN']})"
-    piece.code = render(
-        "product_tiled.cu.j2", k=k, p=p, prefetch=tuned,
-        a_order=_order(p["BM"], p["BK"], k.a_fast), b_order=_order(p["BN"], p["BK"], k.b_fast),
-    )  # fmt: skip
-    grid = (f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", k.L)
-    kernel = f"{name}<{', '.join(p.values())}>"
-    piece.launch(kernel, grid, (threads,), k)
+def scan_block(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
+    """Read rows of whole, aligned vectors by vectors, all others element by element."""
+    piece, k = RegionText(suffix), ScanKernel(region, name, naming)
+    block = piece.param("BLOCK", 512 if tuned else 256, *((128, 256, 512, 1024) if tuned else ()))
+    piece.code = render("scan_block.cu.j2", k=k, prefetch=tuned)
+    piece.launch(f"{name}<{block}, {k.width}>", (k.rows,), (block,), k, k.aligned)
+    piece.launch(f"{name}<{block}, 1>", (k.rows,), (block,), k, f"not ({k.aligned})")
     return piece
 
 
-def _order(rows: str, depth: str, rows_fast: bool) -> str:
-    if rows_fast:
-        return f"make_layout(Int<{rows} * {depth}>{{}})"
-    return f"make_layout(make_shape(Int<{depth}>{{}}, Int<{rows}>{{}}), make_stride(Int<{rows}>{{}}, Int<1>{{}}))"
+def attention(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
+    """Give a block as many columns of the result as the traced workload has, up to 1024, and fewer queries for more."""
+    piece, k = RegionText(suffix), AttentionKernel(region, name, naming)
+    slices = next((s for s in (1, 2, 4, 8) if s * 64 >= region.outer[-1].extent.size), 16)
+    most = max(1, min(4, 16 // slices))
+    queries = piece.param("RM", most, *(sorted({max(1, most // 2), most}) if tuned else ()))
+    keys = piece.param("BN", 32, *((16, 32) if tuned else ()))
+    columns = piece.param("SLICES", slices)
+    piece.code = render("attention.cu.j2", k=k)
+    grid = (f"ceil_div({k.M}, 16 * {queries}) * {k.L}", f"ceil_div({k.E}, 64 * {columns})")
+    piece.launch(f"{name}<{queries}, {keys}, {columns}>", grid, ("256",), k)
+    return piece

@@ -34,18 +34,32 @@ class TensorText:
     """A tensor of a kernel as the templates need it: m over everything, g a part of it, r in registers.
 
     Attributes:
+        iterator: what its elements are read through: memory, or a count of positions.
+        counted: its elements are positions, which are computed, not read.
         flat: walked in memory order by every thread.
         varies: along the reduction, or the strip.
         once: no other thread reads or writes an element of it.
     """
 
     name: str
-    pointer: str
+    iterator: str
     element: str
     layout: str
     flat: bool
     varies: bool
     once: bool = False
+    counted: bool = False
+
+    @property
+    def copied(self) -> bool:
+        """Return whether threads copy parts of it, vector by vector."""
+        return self.varies and not self.counted
+
+    def at(self, index: str) -> str:
+        """Return an element of it in a template; "v, item" stands for element v of vector j of the row."""
+        if index != "v, item" or not self.varies:
+            return f"{self.m if index == 'row' else self.g}({index})"
+        return f"{self.m}(j * V + v, row)" if self.counted else f"{self.r}({index})"
 
     @property
     def m(self) -> str:
@@ -96,25 +110,29 @@ class Parameters:
 
     @property
     def _pointers(self) -> dict[str, str]:
-        return {a.tensor: a.dtype for a, _ in self._tensors}
+        return {a.tensor: a.dtype for a, _ in self._tensors if not a.counted}
 
     def tensor_of(self, access: TensorAccess | None) -> TensorText | None:
         return next((t for a, t in self._tensors if a is access), None)
 
     def vector_width(self, wide: Callable[[TensorText], bool]) -> int:
         """Return how many elements a vector load may have for every tensor of this sort."""
-        widest = max([ITEMSIZE[a.dtype] for a, t in self._tensors if wide(t)], default=4)
+        widest = max([ITEMSIZE[a.dtype] for a, t in self._tensors if wide(t) and not t.counted], default=4)
         return max(1, VECTOR_BYTES // widest)
 
     def add(
         self, access: TensorAccess, layout: str, *, flat: bool = False, varies: bool = False, once: bool = False
     ) -> None:
         """Add a tensor as it is addressed here."""
-        base = self._naming.tensor(access.tensor)
-        pointer = base if access.offset.text == "0" else f"{base} + {self.number('offset', access.offset.text, 'long')}"
+        base = "position" if access.counted else self._naming.tensor(access.tensor)
+        offset = "" if access.offset.text == "0" else self.number("offset", access.offset.text, "long")
+        pointer = " + ".join(x for x in (base, offset) if x)
+        iterator = f"counting_iterator<long>{{{offset}}}" if access.counted else f"make_gmem_ptr({pointer})"
         # x and X would both be mX; the same tensor addressed in two ways needs two names as well.
         name = fresh(base[:1].upper() + base[1:], {t.name for t in self.tensors})
-        self._tensors.append((access, TensorText(name, pointer, ELEMENT[access.dtype], layout, flat, varies, once)))
+        element = ELEMENT[access.dtype]
+        text = TensorText(name, iterator, element, layout, flat, varies, once, access.counted)
+        self._tensors.append((access, text))
 
     def number(self, wanted: str, expression: str, ctype: str) -> str:
         """Return the name of a number of the plan, which becomes a parameter."""

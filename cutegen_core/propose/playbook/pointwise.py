@@ -83,6 +83,11 @@ __device__ T min_of(T a, T b) { return a < b || a != a ? a : b; }
   __device__ T operator()(T a, T b) const { return a + b; }
 };
 """,
+    "Times": """struct Times {
+  template <class T>
+  __device__ T operator()(T a, T b) const { return a * b; }
+};
+""",
     "Max": """struct Max {
   template <class T>
   __device__ T operator()(T a, T b) const { return max_of(a, b); }
@@ -92,6 +97,14 @@ __device__ T min_of(T a, T b) { return a < b || a != a ? a : b; }
   template <class T>
   __device__ T operator()(T a, T b) const { return min_of(a, b); }
 };
+""",
+    "ranked": """// A value and its position as one number: it is larger for a larger value, NaN above all, and for
+// an earlier position of equal ones.
+__device__ long ranked(float value, long position) {
+  int const bits = __float_as_int(value + 0.0f);
+  int const order = value != value ? 0x7fffffff : bits < 0 ? bits ^ 0x7fffffff : bits;
+  return long(order) * 4294967296L + (2147483647L - position);
+}
 """,
     "abs_of": """template <class T>
 __device__ T abs_of(T a) { return a < T(0) ? -a : a; }

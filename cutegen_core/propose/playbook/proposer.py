@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from cutegen_core.propose.playbook import NotInPlaybook, Variant, cute_features, propose, redirect, understood
+from cutegen_core.propose.playbook import NotInPlaybook, Target, Variant, cute_features, propose, redirect, understood
 from cutegen_core.propose.port import Answer, Declined, Finished, Proposal, ProposalRequest, WantsStudy
 from cutegen_core.records.candidate import Author, content_key
 from cutegen_core.records.decision import StudyKind
@@ -21,7 +21,7 @@ class PlaybookProposer:
     def respond(self, request: ProposalRequest) -> Answer:
         """Return the next kernel that was not tried; Finished if there is none, Declined for words that do not map."""
         try:
-            variants = propose(request.graph, request.signature, request.problem.name, request.problem.allow)
+            variants = kernels_for(request)
         except NotInPlaybook as reason:
             return Finished(f"not in the playbook: {reason}")
         if request.instruction:
@@ -31,6 +31,12 @@ class PlaybookProposer:
         if not fresh:
             return Finished(f"all {len(variants)} kernels of the playbook were tried")
         return _proposal(fresh[0], variants)
+
+
+def kernels_for(request: ProposalRequest) -> tuple[Variant, ...]:
+    """Return the playbook's kernels for a request's device and problem; raise NotInPlaybook."""
+    target = Target(request.device, request.problem.allow)
+    return propose(request.graph, request.signature, request.problem.name, target, request.others)
 
 
 def _redirected(request: ProposalRequest, variants: Sequence[Variant]) -> Answer:

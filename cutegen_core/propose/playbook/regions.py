@@ -1,7 +1,8 @@
 """Cut values into regions, one kernel each.
 
-1. A root with a reduction becomes a row region, a matrix product with what follows it a product region, the rest is
-   elementwise; in strips of contiguous elements where the tensors are walked differently, or one varies less.
+1. A root with a reduction becomes a row region, a matrix product, convolution or pooling with what follows it a region
+   of its own, the rest is elementwise; in strips of contiguous elements where the tensors are walked differently, or
+   one varies less.
 2. Results over the same elements, or the same rows, share a region: what they read is read once.
 3. What does not fit into its region is written to a scratch buffer by a region of its own, which comes first.
 4. Neighbouring coordinates that every tensor walks through contiguously are merged into one.
@@ -12,28 +13,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import prod
 
-from cutegen_core.propose.playbook.domains import Domain, grouped, reductions, row_domain, strips_domain
+from cutegen_core.propose.playbook.domains import Domain, grouped, row_domain, strips_domain
 from cutegen_core.propose.playbook.naming import fresh
-from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms
+from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms, accumulated
 from cutegen_core.propose.playbook.values import (
-    Compute,
+    POSITIONS,
+    ZERO,
+    DotProductAttention,
     Extent,
+    Join,
     Load,
     Move,
     Product,
     Reshape,
+    Scan,
     Value,
     contiguous,
     plain,
+    product,
+    reductions,
+    window,
 )
+from cutegen_core.propose.playbook.windows.values import Convolution, Sliding
 
 
 class Kind(StrEnum):
     ELEMENTWISE = "elementwise"
     STRIPS = "strips"
     ROWS = "rows"
+    SCAN = "scan"
+    ATTENTION = "attention"
     PRODUCT = "product"
+    CONVOLUTION = "convolution"
+    POOLING = "pooling"
 
 
 @dataclass(frozen=True)
@@ -62,8 +76,13 @@ class Region:
     Attributes:
         stores: its results, at least one.
         outer, reduced: merged modes, slowest first; for a product `outer` is batch..., m, n and `reduced` is k, for
-            strips `reduced` is the strip.
-        a, b: operands of the product.
+            strips `reduced` is the strip; for windows `outer` is image, channel and places.
+        a, b: operands of the product; the image and the weight of a convolution, the image of a pooling; queries and
+            keys of attention.
+        c: the values of attention.
+        scan: what the region scans, along `reduced`.
+        sliding: the convolution or pooling.
+        elements: of an elementwise region, how many there are, as an expression.
     """
 
     kind: Kind
@@ -73,12 +92,32 @@ class Region:
     reduced: tuple[Mode, ...] = ()
     a: TensorAccess | None = None
     b: TensorAccess | None = None
+    c: TensorAccess | None = None
+    scan: Scan | None = None
+    attention: DotProductAttention | None = None
+    sliding: Sliding | None = None
+    elements: str = ""
 
     @property
     def accesses(self) -> list[TensorAccess]:
         """Return every tensor access, the stores last."""
-        operands = [x for x in (self.a, self.b) if x is not None]
+        operands = [x for x in (self.a, self.b, self.c) if x is not None]
         return [*operands, *_accesses(self.terms, self.stores)]
+
+    def is_flat(self, access: TensorAccess) -> bool:
+        """Return whether it is walked in memory order, from the beginning, where nothing is reduced."""
+        step = 1
+        for mode in reversed(self.outer):
+            if mode.stride(access).size != step and mode.extent.size != 1:
+                return False
+            step *= mode.extent.size
+        return access.offset.size == 0 and not access.counted
+
+    @property
+    def work(self) -> int:
+        """Return how many elements it walks over, in the traced workload."""
+        own = prod(extent.size for extent in self.terms.extents.values())
+        return own * (self.sliding.seen if self.sliding is not None else 1)
 
     def varies(self, access: TensorAccess) -> bool:
         """Return whether it varies along the reduction, or the strip: the result of softmax does, that of sum not."""
@@ -87,11 +126,12 @@ class Region:
 
 @dataclass(frozen=True)
 class RegionScratch:
-    """A buffer between two regions."""
+    """A buffer between two regions; `zero` has it zeroed before every call."""
 
     name: str
     dtype: str
     dims: tuple[Extent, ...]
+    zero: bool = False
 
 
 @dataclass
@@ -103,20 +143,40 @@ class Planner:
     regions: list[Region] = field(default_factory=list)
     scratch: list[RegionScratch] = field(default_factory=list)
     _written: dict[Value, Load] = field(default_factory=dict)
+    _named: set[str] = field(default_factory=set)
 
     def outputs(self, values: Sequence[Value], tensors: Sequence[str]) -> None:
         """Add the regions that write these values, after those they need."""
-        for group in grouped(values):
-            self.regions.append(self._region([values[k] for k in group], [tensors[k] for k in group]))
+        self._write(values, [contiguous(t, v.dtype, v.dims) for v, t in zip(values, tensors, strict=True)])
+
+    def _write(self, values: Sequence[Value], stores: Sequence[Load]) -> None:
+        pairs = list(zip(values, stores, strict=True))
+        for value, store in pairs:
+            if isinstance(value, Join):
+                self._join(value, store)
+        whole = [(v, s) for v, s in pairs if not isinstance(v, Join)]
+        for group in grouped([v for v, _ in whole]):
+            self.regions.append(self._region([whole[k][0] for k in group], [whole[k][1] for k in group]))
+
+    def _join(self, value: Join, store: Load) -> None:
+        """Add the regions that write each piece to its part of the result."""
+        start = ZERO
+        for piece in value.pieces:
+            length = piece.dims[value.axis]
+            written, part = plain(piece), window(store, value.axis, start, length)
+            assert isinstance(part, Load)
+            self._write([self.materialise(piece) if written is not piece else piece], [part])
+            start = start.plus(length)
 
     def materialise(self, value: Value) -> Load:
         """Return a scratch tensor that holds `value`; reuse one that holds it already."""
         if isinstance(value, Reshape):
             return contiguous(self.materialise(value.operand).tensor, value.dtype, value.dims)
-        if isinstance(value, Load):
+        if isinstance(value, Load) and value.tensor != POSITIONS:
             return value
         if value not in self._written:
             name = fresh("tmp", self.taken)
+            self._named.add(name)
             self.outputs([plain(value)], [name])
             self.scratch.append(RegionScratch(name, value.dtype, value.dims))
             self._written[value] = contiguous(name, value.dtype, value.dims)
@@ -128,15 +188,20 @@ class Planner:
             return replace(value, operand=self._in_memory(value.operand))
         return self.materialise(value)
 
-    def _region(self, values: Sequence[Value], tensors: Sequence[str]) -> Region:
+    def _region(self, values: Sequence[Value], stores: Sequence[Load]) -> Region:
         first = values[0]
-        stores = [contiguous(t, v.dtype, v.dims) for v, t in zip(values, tensors, strict=True)]
+        if isinstance(first, DotProductAttention):
+            return self._attention(first, stores[0])
         domain = row_domain(first)
         if domain is not None:
             return self._over_rows(Kind.ROWS, domain, values, stores)
-        accumulated = _accumulated(first)
-        if accumulated is not None and not list(reductions(first)):
-            return self._product(first, accumulated, stores[0])
+        sums = None if list(reductions(first)) else accumulated(first)
+        if isinstance(sums, Scan):
+            return self._scan(first, sums, stores[0])
+        if isinstance(sums, Product):
+            return self._product(first, sums, stores[0])
+        if isinstance(sums, Sliding):
+            return self._windows(first, sums, stores[0])
         flat = self._elementwise(values, stores) if all(v.sizes == first.sizes for v in values) else None
         domain = strips_domain(first, min(len(v.dims) for v in values)) if flat is None else _strips_of(flat, first)
         if domain is not None:
@@ -152,7 +217,12 @@ class Planner:
         made = tuple(
             RegionResult(terms.at(v, symbols), _access(s, symbols)) for v, s in zip(values, stores, strict=True)
         )
-        return Region(Kind.ELEMENTWISE, terms, made, merged(symbols, terms, _accesses(terms, made)))
+        # A scratch buffer has no size yet where the plan computes its numbers.
+        first = stores[0]
+        whole = first.contiguous and first.tensor not in self._named
+        elements = f"{first.tensor}.numel" if whole else product(first.dims).text
+        modes = merged(symbols, terms, _accesses(terms, made))
+        return Region(Kind.ELEMENTWISE, terms, made, modes, elements=elements)
 
     def _over_rows(self, kind: Kind, domain: Domain, values: Sequence[Value], stores: Sequence[Load]) -> Region:
         outer = {s: d for s, d in zip(domain.symbols, domain.dims, strict=True) if s and s.startswith("o")}
@@ -165,7 +235,8 @@ class Planner:
             made.append(RegionResult(terms.at(value, coordinates), _access(store, coordinates)))
         accesses = _accesses(terms, made)
         rows, row = (merged(list(symbols), terms, accesses) for symbols in (outer, reduced))
-        return Region(kind, terms, tuple(made), rows, row)
+        reduces = any(t.reduction is not None for t in terms.terms.values())
+        return Region(Kind.ROWS if reduces else kind, terms, tuple(made), rows, row)
 
     def _product(self, value: Value, prod: Product, store: Load) -> Region:
         symbols = [f"o{k}" for k in range(len(value.dims))]
@@ -178,6 +249,40 @@ class Planner:
         rows = merged(symbols[:-1], terms, [a, b, *_accesses(terms, made)])
         outer = (*rows, Mode((n,), extents[n]))
         return Region(Kind.PRODUCT, terms, made, outer, (Mode(("r0",), prod.a.dims[-1]),), a, b)
+
+    def _scan(self, value: Value, scan: Scan, store: Load) -> Region:
+        symbols = [f"{'r' if k == scan.axis else 'o'}{k}" for k in range(len(value.dims))]
+        terms = Terms(dict(zip(symbols, value.dims, strict=True)), self.materialise, scan, fast=self.fast)
+        made = (RegionResult(terms.at(value, symbols), _access(store, symbols)),)
+        along = symbols.pop(scan.axis)
+        outer = merged(symbols, terms, _accesses(terms, made))
+        return Region(Kind.SCAN, terms, made, outer, (Mode((along,), value.dims[scan.axis]),), scan=scan)
+
+    def _attention(self, value: DotProductAttention, store: Load) -> Region:
+        batch = [f"o{k}" for k in range(len(value.dims) - 2)]
+        extents = dict(zip([*batch, "om", "oe"], value.dims, strict=True))
+        terms = Terms({**extents, "rn": value.k.dims[-2], "rd": value.k.dims[-1]}, self.materialise, fast=self.fast)
+        pairs = ((value.q, "om", "rd"), (value.k, "rn", "rd"), (value.v, "rn", "oe"))
+        q, k, v = (self._operand(terms, one, [*batch, row, column]) for one, row, column in pairs)
+        scale, out = terms.at(value.scale, ()), _access(store, [*batch, "om", "oe"])
+        heads = merged(batch, terms, [q, k, v, out])
+        rows, columns, keys, depth = (Mode((s,), terms.extents[s]) for s in ("om", "oe", "rn", "rd"))
+        made, outer = (RegionResult(scale, out),), (*heads, rows, columns)
+        return Region(Kind.ATTENTION, terms, made, outer, (keys, depth), q, k, v, attention=value)
+
+    def _windows(self, value: Value, sliding: Sliding, store: Load) -> Region:
+        symbols = [f"o{k}" for k in range(len(value.dims))]
+        terms = Terms(dict(zip(symbols, value.dims, strict=True)), self.materialise, sliding, fast=self.fast)
+        image = sliding.image_at(self._operand(terms, sliding.operand, symbols))
+        weight = None
+        if isinstance(sliding, Convolution):
+            axes = [f"w{k}" for k in range(len(sliding.weight.dims))]
+            weight = sliding.weight_at(self._operand(terms, sliding.weight, axes))
+        made = (RegionResult(terms.at(value, symbols), _access(store, symbols)),)
+        places = merged(symbols[2:], terms, _accesses(terms, made))
+        outer = (*(Mode((s,), terms.extents[s]) for s in symbols[:2]), *places)
+        kind = Kind.POOLING if weight is None else Kind.CONVOLUTION
+        return Region(kind, terms, made, outer, (), image, weight, sliding=sliding)
 
     def _operand(self, terms: Terms, value: Value, coordinates: Sequence[Coordinate]) -> TensorAccess:
         """Return how an operand of the product is addressed; write one that is not a view of a tensor to a tensor
@@ -207,7 +312,7 @@ def _accesses(terms: Terms, stores: Sequence[RegionResult]) -> list[TensorAccess
 
 def _access(store: Load, coordinates: Sequence[Coordinate]) -> TensorAccess:
     strides = {s: e for s, e in zip(coordinates, store.strides, strict=True) if s is not None}
-    return TensorAccess(store.tensor, store.dtype, strides)
+    return TensorAccess(store.tensor, store.dtype, strides, store.offset)
 
 
 def _strips_of(flat: Region, value: Value) -> Domain | None:
@@ -219,17 +324,9 @@ def _strips_of(flat: Region, value: Value) -> Domain | None:
 
 def are_strips(region: Region) -> bool:
     """Return whether every tensor is contiguous along the strip, or the same all along."""
-    return len(region.reduced) == 1 and all(region.reduced[0].stride(a).text in ("0", "1") for a in region.accesses)
-
-
-def _accumulated(value: Value) -> Product | None:
-    """Return the first product that `value` is made of element by element."""
-    if isinstance(value, Product):
-        return value
-    if isinstance(value, Compute):
-        found = (_accumulated(o) for o in value.operands if o.sizes == value.sizes)
-        return next((p for p in found if p is not None), None)
-    return None
+    return len(region.reduced) == 1 and all(
+        region.reduced[0].stride(a).text in ("0", "1") for a in region.accesses if not a.counted
+    )
 
 
 def _batched(operand: Value, prod: Product, batch: Sequence[str]) -> list[Coordinate]:

@@ -1,6 +1,6 @@
 """Write the terms of a region as C++ statements, in the order in which a kernel computes them.
 
-1. `before`: what needs no reduction; of a product, what follows its sum.
+1. `before`: what needs no reduction; of a product, what follows its sum. `scanned`: what a scan combines.
 2. `passes`: one walk over the row for each level of reductions, and what can be computed once they are complete.
 3. `final`: what is computed for each element that is written, from which the roots of the results follow.
 A result that needs no reduction is stored in the first pass, if there is one.
@@ -85,6 +85,8 @@ class Statements:
         fixed = self._terms.closure(_all_needs(self._terms.terms, roots), varying=False)
         after = [tuple(self._text(t) for t in fixed if t.level == level) for level in range(levels + 1)]
         self.before = after[0]
+        self.scan = next((self._reduction(t, *t.reduction) for t in reductions if t.varies and t.reduction), None)
+        self.scanned = self._varying([t.reduction[1] for t in reductions if t.varies and t.reduction])
         self.roots = tuple(self._store(s) for s in region.stores)
         early = [s for s in self.roots if levels and s.tensor.varies and self._level(s.term) == 0]
         late = [s for s in self.roots if s not in early]
@@ -136,7 +138,8 @@ def term_names(region: Region, naming: Naming) -> dict[str, str]:
     names: dict[str, str] = {}
     for term in region.terms.terms.values():
         if term.access is not None:
-            names[term.name] = fresh(f"{term.access.tensor}_value", naming.taken)
+            wanted = "place" if term.access.counted else f"{term.access.tensor}_value"
+            names[term.name] = fresh(wanted, naming.taken)
         else:
             names[term.name] = f"t{len(names)}" if term.reduction is None else f"{term.reduction[0]}{len(names)}"
     return names
@@ -155,8 +158,8 @@ def _all_needs(terms: Mapping[str, Term], roots: Sequence[str]) -> list[str]:
 
 
 def _identity(kind: str, ctype: str) -> str:
-    if kind == "sum":
-        return f"{ctype}(0)"
+    if kind in ("sum", "times"):
+        return f"{ctype}({0 if kind == 'sum' else 1})"
     if ctype == "long":
         return "(-9223372036854775807L - 1)" if kind == "max" else "9223372036854775807L"
     return f"{ctype}({'-' if kind == 'max' else ''}INFINITY)"

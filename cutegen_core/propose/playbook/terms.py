@@ -8,23 +8,28 @@ which puts it into a scratch buffer written by a kernel of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cutegen_core.propose.playbook.pointwise import fill, literal
 from cutegen_core.propose.playbook.values import (
     COMPUTE_TYPE,
+    POSITIONS,
     ZERO,
+    Accumulated,
     Compute,
     Constant,
     Extent,
+    Flip,
     Load,
     Move,
     NotInPlaybook,
-    Product,
     Reduce,
+    Scan,
     Size,
     Value,
+    backwards,
+    reductions,
 )
 
 Coordinate = str | None
@@ -42,6 +47,11 @@ class TensorAccess:
 
     def stride(self, symbol: str) -> Extent:
         return self.strides.get(symbol, ZERO)
+
+    @property
+    def counted(self) -> bool:
+        """Return whether its elements are positions, not memory."""
+        return self.tensor == POSITIONS
 
 
 @dataclass(frozen=True)
@@ -75,14 +85,15 @@ class Terms:
     Attributes:
         extents: symbol -> size.
         materialise: turns a value into a scratch tensor written earlier.
-        accumulator: the product this region computes; its term is called "acc".
+        accumulator: what this region accumulates: a product, convolution or pooling, whose term is called "acc", or a
+            scan.
         sizes: numbers that depend on the workload and become kernel arguments: name -> (type, expression).
         fast: use approximate intrinsics where there are some.
     """
 
     extents: Mapping[str, Extent]
     materialise: Callable[[Value], Load]
-    accumulator: Product | None = None
+    accumulator: Accumulated | None = None
     terms: dict[str, Term] = field(default_factory=dict)
     sizes: dict[str, tuple[str, str]] = field(default_factory=dict)
     fast: bool = False
@@ -108,21 +119,34 @@ class Terms:
                 return self.at(value.operand, [None if s is None else coordinates[s] for s in value.sources])
             case Load():
                 return self._load(value, coordinates)
+            case Compute() if self._follows_another(value):
+                return self._load(self.materialise(value), coordinates)
             case Compute():
                 return self._compute(value, coordinates)
             case Reduce():
                 return self._reduce(value, coordinates)
-            case Product() if value is self.accumulator:
+            case Flip():
+                return self._load(backwards(self.materialise(value.operand), value.axis), coordinates)
+            case Scan() if value is self.accumulator:
+                return self._scan(value, coordinates)
+            case Accumulated() if value is self.accumulator:
                 return "acc"
         return self._load(self.materialise(value), coordinates)
+
+    def _follows_another(self, value: Compute) -> bool:
+        """Return whether another kernel adds up what the value is made of, and can compute the rest of it, too."""
+        parts = list(_parts(value))
+        own = any(part is self.accumulator for part in parts)
+        reduced = any(isinstance(part, Reduce) for part in parts)
+        return accumulated(value) is not None and not own and not reduced
 
     def _size(self, value: Size) -> str:
         ctype = COMPUTE_TYPE[value.dtype]
         for name, known in self.sizes.items():
-            if known == (ctype, value.number.text):
+            if known == (ctype, value.text):
                 return name
         name = "count" if not self.sizes else f"count{len(self.sizes)}"
-        self.sizes[name] = (ctype, value.number.text)
+        self.sizes[name] = (ctype, value.text)
         return name
 
     def _load(self, value: Load, coordinates: Sequence[Coordinate]) -> str:
@@ -154,7 +178,8 @@ class Terms:
         fits = sizes == [self.extents[s].size for s in self.reduced]
         if not fits or any(c in self.reduced for k, c in enumerate(coordinates) if k not in value.axes):
             return self._load(self.materialise(value), coordinates)
-        operand = self.at(value.operand, inner)
+        source = self.materialise(value.operand) if self._is_of_rows(value.operand) else value.operand
+        operand = self.at(source, inner)
         if operand not in self.terms or not self.terms[operand].varies:
             raise NotInPlaybook("a reduction of something that is the same everywhere is not in the playbook")
         level = self.terms[operand].level + 1
@@ -162,6 +187,19 @@ class Terms:
         return self._term(
             key, COMPUTE_TYPE[value.dtype], reduction=(value.kind, operand), needs=(operand,), level=level
         )
+
+    def _is_of_rows(self, value: Value) -> bool:
+        """Return whether another kernel should compute the value whole: it is made of larger things that it reduces."""
+        found = list(reductions(value))
+        return bool(found) and all(r.operand.numel > value.numel for r in found)
+
+    def _scan(self, value: Scan, coordinates: Sequence[Coordinate]) -> str:
+        """Return the term of a scan: it varies along the row, and is no statement of its own."""
+        operand = self.at(value.operand, coordinates)
+        if operand not in self.terms or not self.terms[operand].varies:
+            raise NotInPlaybook("a scan of something that is the same everywhere is not in the playbook")
+        ctype = COMPUTE_TYPE[value.dtype]
+        return self._term(("scan", operand), ctype, reduction=(value.kind, operand), needs=(operand,), varies=True)
 
     def _term(self, key: tuple[object, ...], ctype: str, **facts: object) -> str:
         if key not in self._known:
@@ -186,3 +224,21 @@ def _aligned(operand: Value, whole: Value, coordinates: Sequence[Coordinate]) ->
     lead = len(whole.dims) - len(operand.dims)
     pairs = zip(operand.dims, whole.dims[lead:], coordinates[lead:], strict=True)
     return [None if own.size == 1 and full.size != 1 else c for own, full, c in pairs]
+
+
+def accumulated(value: Value) -> Accumulated | None:
+    """Return the first product, convolution or pooling that `value` is made of element by element."""
+    if isinstance(value, Accumulated):
+        return value
+    if isinstance(value, Compute):
+        found = (accumulated(o) for o in value.operands if o.sizes == value.sizes)
+        return next((p for p in found if p is not None), None)
+    return None
+
+
+def _parts(value: Value) -> Iterator[Value]:
+    """Yield the value and what it is computed from element by element; of a view, what it is a view of."""
+    yield value
+    operands = value.operands if isinstance(value, Compute) else (value.operand,) if isinstance(value, Move) else ()
+    for operand in operands:
+        yield from _parts(operand)

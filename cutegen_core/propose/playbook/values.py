@@ -6,7 +6,7 @@ workload. Views move coordinates and never data, so a transposed or broadcast op
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -44,6 +44,61 @@ class Extent:
 
 ONE = Extent("1", 1)
 ZERO = Extent("0", 0)
+POSITIONS = "#"
+"""Stands for the tensor whose element at offset i is i: a `Load` of it says where an element lies."""
+
+
+class SizedInt(int):
+    """A whole number of a traced graph, with its expression for every workload: `graphs.sizes` finds it."""
+
+    text: str
+
+    @classmethod
+    def of(cls, value: float, text: str) -> SizedInt:
+        """Return the number with its expression; "": it changes with the sizes in no known way."""
+        made = cls(value)
+        made.text = text
+        return made
+
+
+class SizedFloat(float):
+    """The same of a number that is not whole."""
+
+    text: str
+
+    @classmethod
+    def of(cls, value: float, text: str) -> SizedFloat:
+        """Return the number with its expression; "": it changes with the sizes in no known way."""
+        made = cls(value)
+        made.text = text
+        return made
+
+
+Sized = SizedInt | SizedFloat
+
+
+def text_of(number: float) -> str:
+    """Return a number as an expression that holds for every workload.
+
+    Raises:
+        NotInPlaybook: it changes with the sizes in no known way.
+    """
+    if not isinstance(number, Sized):
+        return str(number)
+    if not number.text:
+        raise NotInPlaybook(f"the number {number!r}, which changes with the sizes of the workload in no known way, is "
+                            "not in the playbook")  # fmt: skip
+    return number.text
+
+
+def is_constant(number: float) -> bool:
+    """Tell whether the number is the same for every workload; one of unknown origin is taken to be."""
+    return not isinstance(number, Sized) or number.text == repr(number)
+
+
+def extent(size: float) -> Extent:
+    """Return a whole number of the graph as a size."""
+    return Extent(text_of(size), int(size))
 
 
 def product(extents: Sequence[Extent]) -> Extent:
@@ -83,9 +138,9 @@ class Constant(Value):
 
 @dataclass(frozen=True, eq=False)
 class Size(Value):
-    """A number that depends on the workload, such as the length of a row."""
+    """A number that depends on the workload, such as the length of a row, or one over its root."""
 
-    number: Extent
+    text: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,11 +187,65 @@ class Reduce(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class Product(Value):
+class Accumulated(Value):
+    """What a kernel of its own adds up; what follows element by element is computed there, too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scan(Accumulated):
+    """For each element the sum ("sum") or product ("times") of those up to it along `axis`.
+
+    Attributes:
+        backwards: of those from it on.
+        exclusive: without it.
+    """
+
+    kind: str
+    operand: Value
+    axis: int
+    backwards: bool = False
+    exclusive: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Flip(Value):
+    """The operand's elements in the opposite order along `axis`."""
+
+    operand: Value
+    axis: int
+
+
+@dataclass(frozen=True, eq=False)
+class Join(Value):
+    """Values one after the other along `axis`."""
+
+    pieces: tuple[Value, ...]
+    axis: int
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Accumulated):
     """A matrix product: a is (batch..., m, k), b is (batch..., k, n)."""
 
     a: Value
     b: Value
+
+
+@dataclass(frozen=True, eq=False)
+class DotProductAttention(Value):
+    """Softmax of the scaled scores of queries and keys, times the values: (batch..., queries, columns).
+
+    Attributes:
+        plain: the same as two products and a softmax between them.
+        causal: a query sees no later key.
+    """
+
+    q: Value
+    k: Value
+    v: Value
+    scale: Value
+    plain: Value
+    causal: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,9 +267,15 @@ def contiguous(tensor: str, dtype: str, dims: tuple[Extent, ...]) -> Load:
     return Load(dims, dtype, tensor, strides)
 
 
-def constant(number: int | float | bool, dtype: str) -> Constant:
-    """Return a number as a tensor of no dimensions."""
-    return Constant((), dtype, number)
+def position(dims: tuple[Extent, ...], axis: int) -> Load:
+    """Return where each element lies along one dimension."""
+    strides = tuple(ONE if k == axis % len(dims) else ZERO for k in range(len(dims)))
+    return Load(dims, "int64", POSITIONS, strides)
+
+
+def constant(number: int | float | bool, dtype: str) -> Value:
+    """Return a number as a tensor of no dimensions; one that follows the sizes is computed by the plan."""
+    return Constant((), dtype, number) if is_constant(number) else Size((), dtype, text_of(number))
 
 
 def broadcast(values: Sequence[Value]) -> tuple[Extent, ...]:
@@ -235,13 +350,53 @@ def window(value: Value, axis: int, start: Extent, length: Extent) -> Value:
     raise NotInPlaybook("a part of a reduction or of a product is not in the playbook")
 
 
+def flip(value: Value, axis: int) -> Value:
+    """Return the elements in the opposite order along a dimension; twice is not at all."""
+    axis %= len(value.dims)
+    match value:
+        case Flip() if value.axis == axis:
+            return value.operand
+        case Scan() if value.axis == axis:
+            return replace(value, operand=flip(value.operand, axis), backwards=not value.backwards)
+        case Compute():
+            lead = [len(value.dims) - len(o.dims) for o in value.operands]
+            flipped = (
+                flip(o, axis - shift) if axis >= shift and o.dims[axis - shift].size != 1 else o
+                for o, shift in zip(value.operands, lead, strict=True)
+            )
+            return replace(value, operands=tuple(flipped))
+    return Flip(value.dims, value.dtype, value, axis)
+
+
+def backwards(value: Load, axis: int) -> Load:
+    """Return a tensor in memory as it is addressed from its end along a dimension."""
+    length, stride = value.dims[axis], value.strides[axis]
+    last = Extent(f"({length.text} - 1) * {stride.text}", (length.size - 1) * stride.size)
+    strides = (*value.strides[:axis], Extent(f"-({stride.text})", -stride.size), *value.strides[axis + 1 :])
+    return replace(value, strides=strides, offset=value.offset.plus(last))
+
+
 def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value:
     """Return a reduction; empty `axes` means all."""
     rank = len(value.dims)
     where = tuple(sorted({a % rank for a in axes})) or tuple(range(rank))
+    longer = tuple(a for a in where if value.dims[a].text != "1")
+    if not longer:
+        return value if keepdim else squeeze(value, where)
     dims = tuple(ONE if i in where else d for i, d in enumerate(value.dims))
-    reduced = Reduce(dims, value.dtype, kind, value, where)
+    reduced = Reduce(dims, value.dtype, kind, value, longer)
     return reduced if keepdim else squeeze(reduced, where)
+
+
+def reductions(value: Value) -> Iterator[Reduce]:
+    """Yield the reductions under `value`, outermost first, without those inside them."""
+    if isinstance(value, Reduce):
+        yield value
+    elif isinstance(value, Compute):
+        for operand in value.operands:
+            yield from reductions(operand)
+    elif isinstance(value, Move):
+        yield from reductions(value.operand)
 
 
 def reshape(value: Value, sizes: Sequence[int], inferred: int = -1) -> Value:
@@ -295,6 +450,7 @@ def _split(whole: Extent, sizes: Sequence[int], inferred: int) -> list[Extent]:
     if len(sizes) == 1:
         return [whole]
     free = inferred if 0 <= inferred < len(sizes) else 0
-    rest = prod(size for i, size in enumerate(sizes) if i != free)
-    remainder = Extent(f"(({whole.text}) // {rest})", sizes[free] if sizes else 1)
-    return [remainder if i == free else Extent(str(size), size) for i, size in enumerate(sizes)]
+    rest = product([extent(size) for i, size in enumerate(sizes) if i != free])
+    divisor = rest.text if rest.text.isidentifier() or rest.text.isdigit() else f"({rest.text})"
+    remainder = Extent(f"(({whole.text}) // {divisor})", sizes[free] if sizes else 1)
+    return [remainder if i == free else extent(size) for i, size in enumerate(sizes)]

@@ -1,13 +1,15 @@
 """The menus: for each kind of region a naive, a better and a tuned kernel, in that order.
 
-One variant is one clear idea. A file of several regions takes each region's kernels of the same level.
+One variant is one clear idea. A file of several regions has as many variants as the longest of their menus; the others
+take their level that is as far up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 
 from cutegen_core.propose.playbook.by_shape import (
     has_invariants,
@@ -19,18 +21,25 @@ from cutegen_core.propose.playbook.by_shape import (
 )
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.one_launch import (
+    attention,
     columns,
     elementwise_naive,
     elementwise_tuned,
     elementwise_vector,
-    product_naive,
-    product_tiled,
     rows_block,
     rows_naive,
     rows_registers,
+    scan_block,
+    scan_naive,
 )
+from cutegen_core.propose.playbook.products import menu as products
 from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
-from cutegen_core.propose.playbook.writing import RegionText, write_file
+from cutegen_core.propose.playbook.target import ANY, Target
+from cutegen_core.propose.playbook.windows import launches as windows
+from cutegen_core.propose.playbook.writing import Level, RegionText, ScratchText, write_file
+
+MOST_COMBINATIONS = 1 << 12
+"""Of the parameters' values of a whole file."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +55,6 @@ class Variant:
     name: str
     idea: str
     source: str
-
-
-@dataclass(frozen=True)
-class Level:
-    """An entry of a menu."""
-
-    name: str
-    idea: str
-    write: Callable[[Region, str, Naming, str], RegionText]
 
 
 ELEMENTWISE = (
@@ -88,27 +88,36 @@ COLUMNS = (
     Level("tiled", "coalesced loads, eight threads share a reduction through shared memory", columns),
     Level("tuned", "tile of results and threads a reduction tunable", partial(columns, tuned=True)),
 )
-PRODUCT = (
-    Level("naive", "one thread, one element of the result", product_naive),
-    Level("tiled", "64 x 64 tiles staged in shared memory, 4 x 4 results a thread", product_tiled),
-    Level(
-        "prefetch",
-        "two stages, 128-bit reads of them, next slice fetched meanwhile, tiles tunable",
-        partial(product_tiled, tuned=True),
-    ),
+SCAN = (
+    Level("naive", "one thread, one row", scan_naive),
+    Level("shuffle", "one block a row by vectors, threads combined with warp shuffles", scan_block),
+    Level("tuned", "the next vectors read while the current ones are combined", partial(scan_block, tuned=True)),
+)
+SCAN_STRIDED = (SCAN[0], Level("tuned", "one thread a row, block size tunable", partial(scan_naive, tuned=True)))
+ATTENTION = (
+    Level("naive", "scores in memory, a kernel for each step", attention),
+    Level("online", "online softmax over tiles of keys, scores kept in the block", attention),
+    Level("tuned", "online softmax with tiles of queries and keys tunable", partial(attention, tuned=True)),
 )
 
 
-def menu_of(region: Region) -> tuple[Level, ...]:
-    """Return the menu that fits a region's memory order."""
+def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
+    """Return the menu that fits a region's memory order, its types and the target."""
     if region.kind is Kind.ELEMENTWISE:
-        return ELEMENTWISE
+        return ELEMENTWISE if all(region.is_flat(s.out) for s in region.stores) else ELEMENTWISE[:1]
     if region.kind is Kind.PRODUCT:
-        return PRODUCT
+        return products.menu(region, target)
+    if region.kind is Kind.ATTENTION:
+        return ATTENTION
+    if region.kind is Kind.SCAN:
+        walked = (a for a in region.accesses if region.varies(a) and not a.counted)
+        return SCAN if all(region.reduced[0].stride(a).text == "1" for a in walked) else SCAN_STRIDED
+    if region.sliding is not None:
+        return windows.menu(region)
     if region.kind is Kind.STRIPS:
         wide = STRIPS_HOISTED if has_invariants(region) else STRIPS
         return wide if are_strips(region) else STRIPS[:1]
-    varying = [a for a in region.accesses if region.varies(a)]
+    varying = [a for a in region.accesses if region.varies(a) and not a.counted]
     if not any(region.reduced[-1].stride(a).text == "1" for a in varying):
         return COLUMNS
     cols = region.reduced[-1].extent.size
@@ -117,30 +126,68 @@ def menu_of(region: Region) -> tuple[Level, ...]:
         and all(m.stride(a).size % cols == 0 for m in region.outer)
         for a in varying
     )  # fmt: skip
-    return ROWS if len(region.reduced) == 1 and contiguous else ROWS_STRIDED
+    # A single row has one launch for all lengths: small workloads reach no other one, whatever its length is.
+    several = prod(mode.extent.size for mode in region.outer) > 1
+    return ROWS if len(region.reduced) == 1 and contiguous and several else ROWS_STRIDED
 
 
-def write_variants(planner: Planner, last: Planner, name: str, taken: set[str]) -> tuple[Variant, ...]:
-    """Return every variant of a plan's regions; the last region's menu gives the names, `last` the last kernel."""
-    count = len(menu_of(planner.regions[-1]))
-    return tuple(
-        _variant(level, level == count - 1, last if level == count - 1 else planner, name, set(taken))
-        for level in range(count)
-    )
+def ladder(planner: Planner, target: Target = ANY) -> list[tuple[Level, ...]]:
+    """Return a level for each region, for every variant in order: the longest menu leads, the others keep pace.
+
+    The last region leads among equals. A region with a shorter menu takes the level as far up it; every region begins
+    with its first level and ends with its last.
+    """
+    menus = [menu_of(region, target) for region in planner.regions]
+    count = max(len(menu) for menu in menus)
+    return [tuple(menu[_nearest(level, count, len(menu))] for menu in menus) for level in range(count)]
 
 
-def _variant(level: int, is_last: bool, planner: Planner, name: str, taken: set[str]) -> Variant:
-    naming = Naming(taken)
-    pieces, chosen = [], []
-    for number, region in enumerate(planner.regions, 1):
-        menu = menu_of(region)
-        chosen.append(menu[-1] if is_last else menu[min(level, len(menu) - 1)])
-        several = len(planner.regions) > 1
+def leading(planner: Planner, levels: Sequence[Level], target: Target = ANY) -> Level:
+    """Return the level that names a variant: the longest menu's, the last region's among equals."""
+    sizes = [len(menu_of(region, target)) for region in planner.regions]
+    return levels[max(range(len(sizes)), key=lambda k: (sizes[k], k))]
+
+
+def idea_of(levels: Sequence[Level]) -> str:
+    """Return the ideas of all regions in one line."""
+    return "; ".join(dict.fromkeys(level.idea for level in levels))
+
+
+def _nearest(level: int, count: int, own: int) -> int:
+    """Return the level of a menu of `own` levels that is as far up as `level` is among `count`."""
+    return (2 * level * (own - 1) + count - 1) // (2 * (count - 1)) if count > 1 else 0
+
+
+def write_variants(
+    plans: tuple[Planner, Planner, Planner], name: str, taken: set[str], target: Target = ANY
+) -> tuple[Variant, ...]:
+    """Return every variant; the plans are of the first, of those between, and of the last one."""
+    first, middle, last = plans
+    written = [(first, ladder(first, target)[0]), *((middle, levels) for levels in ladder(middle, target)[1:-1])]
+    written += [(last, levels) for levels in ladder(last, target)[1:][-1:]]
+    return tuple(_variant(plan, levels, name, set(taken), target) for plan, levels in written)
+
+
+def _variant(planner: Planner, levels: Sequence[Level], name: str, taken: set[str], target: Target) -> Variant:
+    naming, pieces = Naming(taken), []
+    several = len(planner.regions) > 1
+    for number, (region, level) in enumerate(zip(planner.regions, levels, strict=True), 1):
         kernel = f"{name}_{region.kind.value}{number}" if several else name
-        pieces.append(chosen[-1].write(region, kernel, naming, str(number) if several else ""))
-    idea = "; ".join(dict.fromkeys(level.idea for level in chosen))
-    source = write_file(
-        idea, naming, [p for x in pieces for p in x.params], [w for x in pieces for w in x.where], planner.scratch,
-        [launch for x in pieces for launch in x.launches], "\n".join(x.code for x in pieces), fast=planner.fast,
-    )  # fmt: skip
-    return Variant(chosen[-1].name, idea, source)
+        pieces.append(level.write(region, kernel, naming, str(number) if several else ""))
+    _fix_small(planner.regions, pieces)
+    idea = idea_of(levels)
+    scratch = [ScratchText(b.name, b.dtype, tuple(d.text for d in b.dims) or ("1",), b.zero) for b in planner.scratch]
+    source = write_file(idea, naming, pieces, scratch, ("fast_math",) if planner.fast else ())
+    return Variant(leading(planner, levels, target).name, idea, source)
+
+
+def _fix_small(regions: Sequence[Region], pieces: Sequence[RegionText]) -> None:
+    """Leave no choice to the parameters of the regions with least work, where all choices together are too many."""
+    combinations = 1
+    by_work = sorted(zip(regions, pieces, strict=True), key=lambda pair: -pair[0].work)
+    for _, piece in by_work:
+        own = prod(len(p.values) for p in piece.params)
+        if combinations * own > MOST_COMBINATIONS:
+            piece.params = [replace(p, values=(p.default,)) for p in piece.params]
+        else:
+            combinations *= own

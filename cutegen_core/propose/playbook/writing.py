@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import jinja2
 from cutegen_core.propose.playbook.kernels import RegionKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.pointwise import HELPERS
-from cutegen_core.propose.playbook.regions import RegionScratch
+from cutegen_core.propose.playbook.regions import Region
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,76 @@ class ParameterText:
 
 @dataclass(frozen=True)
 class LaunchText:
-    """One `[[launch]]` of the plan."""
+    """One `[[launch]]` of the plan.
+
+    Attributes:
+        smem: dynamic shared memory in bytes.
+        cluster: blocks of a cluster.
+    """
 
     kernel: str
     grid: tuple[str, ...]
     block: tuple[str, ...]
     args: tuple[str, ...]
     when: str = ""
+    smem: str = ""
+    cluster: tuple[str, ...] = ()
+    cooperative: bool = False
+
+    @property
+    def lines(self) -> list[str]:
+        """Return its TOML."""
+        lines = ["[[launch]]", f'kernel = "{self.kernel}"', f"grid = {_quoted(self.grid)}"]
+        lines.append(f"block = {_quoted(self.block)}")
+        lines += [f"cluster = {_quoted(self.cluster)}"] if self.cluster else []
+        lines += ["cooperative = true"] if self.cooperative else []
+        lines += [f'smem = "{self.smem}"'] if self.smem else []
+        lines.append(f"args = {_quoted(self.args)}")
+        return [*lines, *([f'when = "{self.when}"'] if self.when else []), ""]
+
+
+@dataclass(frozen=True)
+class ScratchText:
+    """One `[[scratch]]` of the plan; `zero` has it zeroed before every call."""
+
+    name: str
+    dtype: str
+    shape: tuple[str, ...]
+    zero: bool = False
+
+    @property
+    def lines(self) -> list[str]:
+        """Return its TOML."""
+        lines = ["[[scratch]]", f'name = "{self.name}"', f'dtype = "{self.dtype}"', f"shape = {_quoted(self.shape)}"]
+        return [*lines, *(['init = "zero"'] if self.zero else []), ""]
+
+
+@dataclass(frozen=True)
+class TensorMapText:
+    """One `[[tensormap]]` of the plan: a box of a view of a tensor, fastest dimension first.
+
+    Attributes:
+        strides: of dimensions 1, 2, ...; in elements, as the others.
+    """
+
+    name: str
+    tensor: str
+    box: tuple[str, ...]
+    dims: tuple[str, ...] = ()
+    strides: tuple[str, ...] = ()
+    offset: str = ""
+    swizzle: str = "none"
+    l2_promotion: str = "none"
+
+    @property
+    def lines(self) -> list[str]:
+        """Return its TOML."""
+        lines = ["[[tensormap]]", f'name = "{self.name}"', f'tensor = "{self.tensor}"', f"box = {_quoted(self.box)}"]
+        lines += [f"dims = {_quoted(self.dims)}"] if self.dims else []
+        lines += [f"strides = {_quoted(self.strides)}"] if self.strides else []
+        lines += [f'offset = "{self.offset}"'] if self.offset not in ("", "0") else []
+        words = {"swizzle": self.swizzle, "l2_promotion": self.l2_promotion}
+        return [*lines, *(f'{key} = "{word}"' for key, word in words.items() if word != "none"), ""]
 
 
 @dataclass
@@ -43,6 +106,10 @@ class RegionText:
 
     Attributes:
         suffix: behind the names of its parameters, where other regions have some of that name.
+        scratch: buffers between its own launches.
+        maps: tensor maps, which its launches pass by name.
+        includes: headers besides CuTe's own, such as "cutlass/arch/barrier.h".
+        allow: relaxations that it makes use of.
     """
 
     suffix: str
@@ -50,14 +117,30 @@ class RegionText:
     params: list[ParameterText] = field(default_factory=list)
     where: list[str] = field(default_factory=list)
     launches: list[LaunchText] = field(default_factory=list)
+    scratch: list[ScratchText] = field(default_factory=list)
+    maps: list[TensorMapText] = field(default_factory=list)
+    includes: list[str] = field(default_factory=list)
+    allow: list[str] = field(default_factory=list)
 
     def param(self, name: str, default: int, *values: int) -> str:
         """Add a parameter, tunable if it has several values, and return its name."""
         self.params.append(ParameterText(name + self.suffix, default, values or (default,)))
         return name + self.suffix
 
-    def launch(self, kernel: str, grid: Sequence[str], block: Sequence[str], k: RegionKernel, when: str = "") -> None:
-        self.launches.append(LaunchText(kernel, tuple(grid), tuple(block), k.arguments, when))
+    def launch(
+        self, kernel: str, grid: Sequence[str], block: Sequence[str], k: RegionKernel, when: str = "", smem: str = ""
+    ) -> None:
+        """Add a launch with the arguments of `k`; others are appended to `launches`."""
+        self.launches.append(LaunchText(kernel, tuple(grid), tuple(block), k.arguments, when, smem))
+
+
+@dataclass(frozen=True)
+class Level:
+    """An entry of a menu."""
+
+    name: str
+    idea: str
+    write: Callable[[Region, str, Naming, str], RegionText]
 
 
 @functools.cache
@@ -80,32 +163,34 @@ def _quoted(items: Sequence[str]) -> str:
 
 
 def write_file(
-    idea: str, naming: Naming, params: Sequence[ParameterText], where: Sequence[str], scratch: Sequence[RegionScratch],
-    launches: Sequence[LaunchText], code: str, *, fast: bool = False,
-) -> str:  # fmt: skip
-    """Return the whole kernel file; `fast` declares approximate intrinsics."""
-    lines = [f'idea = "{idea}"', ""]
-    mentioned = re.findall(r"\w+", " ".join(f"{' '.join((*t.grid, *t.args))} {t.when}" for t in launches))
-    lets = {name: expression for expression, name in naming.lets.items() if name in mentioned}
-    if lets:
-        lines += ["[let]", *(f'{name} = "{expression}"' for name, expression in lets.items()), ""]
+    idea: str, naming: Naming, pieces: Sequence[RegionText], scratch: Sequence[ScratchText], allow: Sequence[str] = ()
+) -> str:
+    """Return the whole kernel file of these regions, with the buffers between them; `allow` declares relaxations."""
+    launches, maps = [t for p in pieces for t in p.launches], [t for p in pieces for t in p.maps]
+    params, where = [t for p in pieces for t in p.params], [t for p in pieces for t in p.where]
+    buffers = [*scratch, *(t for p in pieces for t in p.scratch)]
+    entries = [line for b in buffers for line in b.lines]
+    entries += [line for m in maps for line in m.lines] + [line for t in launches for line in t.lines]
+    lines = [f'idea = "{idea}"', "", *_lets(naming, entries)]
     if params:
         lines += ["[params]", *(f"{p.name} = {_values(p)}" for p in params)]
         lines += [f"where = {_quoted(where)}"] if where else []
         lines.append("")
-    for buffer in scratch:
-        shape = _quoted([d.text for d in buffer.dims] or ["1"])
-        lines += ["[[scratch]]", f'name = "{buffer.name}"', f'dtype = "{buffer.dtype}"', f"shape = {shape}", ""]
-    for launch in launches:
-        lines += ["[[launch]]", f'kernel = "{launch.kernel}"', f"grid = {_quoted(launch.grid)}"]
-        lines += [f"block = {_quoted(launch.block)}", f"args = {_quoted(launch.args)}"]
-        lines += [f'when = "{launch.when}"'] if launch.when else []
-        lines.append("")
+    lines += entries
     lines += ["[numerics]", 'accumulate = "float32"', "deterministic = true"]
-    lines += ['allow = ["fast_math"]'] if fast else []
-    plan = "\n".join(lines)
-    head = "#include <cute/tensor.hpp>\n\nusing namespace cute;\n"
-    return f"/* cutegen\n{plan}\n*/\n{head}\n{_helpers(code)}{code}"
+    words = dict.fromkeys([*allow, *(word for p in pieces for word in p.allow)])
+    lines += [f"allow = {_quoted(tuple(words))}"] if words else []
+    plan, code = "\n".join(lines), "\n".join(p.code for p in pieces)
+    headers = dict.fromkeys(["cute/tensor.hpp", *(header for p in pieces for header in p.includes)])
+    head = "".join(f"#include <{header}>\n" for header in headers)
+    return f"/* cutegen\n{plan}\n*/\n{head}\nusing namespace cute;\n\n{_helpers(code)}{code}"
+
+
+def _lets(naming: Naming, texts: Sequence[str]) -> list[str]:
+    """Return `[let]` with the names that these lines mention."""
+    mentioned = set(re.findall(r"\w+", " ".join(texts)))
+    lets = {name: expression for expression, name in naming.lets.items() if name in mentioned}
+    return ["[let]", *(f'{name} = "{expression}"' for name, expression in lets.items()), ""] if lets else []
 
 
 def _values(parameter: ParameterText) -> str:

@@ -68,9 +68,8 @@ def progress(rows: Sequence[StepRow], speeds: Sequence[SpeedRow], upto: int) -> 
     body += [part for name, value in targets.items() for part in _target(scale, name, value, values)]
     body += _drawn(scale, shown, upto)
     best = next((p.best for p in reversed(shown) if p.best is not None), None)
-    words = (
-        f"best kernel so far: {_value(best, timed=bool(speeds))}" if best is not None else "no kernel has passed yet"
-    )
+    called = "best kernel so far" if speeds else "promoted last"  # fewer registers are not better
+    words = f"{called}: {_value(best, timed=bool(speeds))}" if best is not None else "no kernel has passed yet"
     body.append(svg.text(_RIGHT, 14, words, "ch-title" if best is None else "ch-best", "end"))
     return Picture(_WIDTH, _HEIGHT, f"{what} to step {upto}; {words}", "".join(body))
 

@@ -27,11 +27,13 @@ class ChosenAggregate(NamedTuple):
 
     Attributes:
         note: of a kernel, how it runs; "" for torch's own.
+        dtype: of the tables that it takes without a conversion; None for any.
     """
 
     name: str
     run: Aggregate
     note: str = ""
+    dtype: torch.dtype | None = None
 
 
 def choose_aggregate(name: str) -> ChosenAggregate:
@@ -93,7 +95,8 @@ def _choose_kernel(name: str) -> ChosenAggregate:
     def run(table: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:
         return kernel(table.to(kernel.dtype), idx, indptr).to(table.dtype)
 
-    return ChosenAggregate(name, run, f"{kernel.note}; tables of another dtype are converted to {kernel.dtype} for it")
+    note = f"{kernel.note}; tables of another dtype are converted to {kernel.dtype} for it"
+    return ChosenAggregate(name, run, note, kernel.dtype)
 
 
 _OF_TORCH: dict[str, Aggregate] = dict(zip(TORCH_AGGREGATES, (embedding_bag, index_add, spmm), strict=True))

@@ -1,4 +1,4 @@
-"""Write what a run does as JSON lines: `{"progress": ...}`, `{"epoch": ...}`, and at the end `{"result": ...}` or
+"""Write what a run does as JSON lines: `{"progress": ...}`, `{"report": ...}`, and at the end `{"result": ...}` or
 `{"error": "text for a person"}`."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Reporter:
     def epoch(self, report: EpochReport) -> None:
         """Write an epoch's report."""
         if not self.quiet:
-            self._write("epoch", report)
+            self._write("report", report)
 
     def result(self, result: RunResult) -> None:
         """Write the run's result."""

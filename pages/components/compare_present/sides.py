@@ -78,15 +78,15 @@ def _step(store: Store, name: str, session: str, wanted: str, fallback: int) -> 
     st.selectbox(
         f"{name.upper()}: step", [f"{session}.{n}" for n in reversed(steps)], key=key, label_visibility="collapsed",
         on_change=ui_state.noted(address.follow, key, name, drawn),
-        format_func=lambda place: show_hidden(f"{name.upper()} · {_words(store, steps[place.partition('.')[2]])}"),
+        format_func=lambda place: show_hidden(f"{name.upper()} · {_words(steps[place.partition('.')[2]])}"),
     )  # fmt: skip
     return Side(name, session, views.step_view(store, session, int(shown)), tuple(map(int, steps)))
 
 
-def _words(store: Store, row: StepRow) -> str:
+def _words(row: StepRow) -> str:
     took = f" · {micros(1000 * row.latency_ms)}" if row.latency_ms is not None else ""
     status, star = lowered(row.status or _UNTESTED), " ★" if row.is_best else ""
-    return f"{row.number}: {views.idea_of(store, row)} · {status}{took}{star}"
+    return f"{row.number}: {row.idea} · {status}{took}{star}"
 
 
 def render_keys(store: Store, a: Side, b: Side) -> None:
@@ -129,10 +129,10 @@ def _usual(store: Store, b: Side) -> tuple[tuple[str, str, Step | None], ...]:
     return ("B vs best", "V", state.best_step), ("B vs parent", "Shift+V", state.step_of(parent) if parent else None)
 
 
-def verdict(store: Store, side: Side) -> str:
+def verdict(side: Side) -> str:
     """Describe one side in a line."""
     trial, step = side.step.trial, side.step.step
     author = f" by {step.author}" if step.author else ""
     status = lowered(trial.status) if trial else _UNTESTED
     message = f". {trial.message}" if trial and trial.message else ""
-    return f"{side.label}: {views.idea_of(store, step)}{author} · {status}{message}"
+    return f"{side.label}: {step.idea}{author} · {status}{message}"

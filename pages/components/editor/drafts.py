@@ -52,7 +52,9 @@ def start(store: Store, view: SessionView, shown: StepView | None) -> None:
     """Open the editor on the kernel's draft, or on a new one, at the kernel's step; a click."""
     base = base_of(shown)
     if store.draft(edit_name(view.id, base)) is None:
-        text = source(store, base) if base else first_text(view.problem)
+        if not base:
+            store.save_draft(_begun(view.id), Draft(base, first_text(view.problem)))
+        text = source(store, view.id, base)
         store.save_draft(edit_name(view.id, base), Draft(base, text))
     own = shown is not None and shown.step.candidate == base
     step = _home(view, base)
@@ -72,18 +74,26 @@ def elsewhere(store: Store, view: SessionView, shown: StepView | None) -> tuple[
     found = [
         DraftOf(_home(view, draft.base), draft)
         for draft in store.edits(view.id)
-        if (on_screen is None or draft.base != on_screen.base) and is_changed(store, draft)
+        if (on_screen is None or draft.base != on_screen.base) and is_changed(store, view.id, draft)
     ]
     return tuple(sorted(found, key=lambda one: -(one.step or 0)))
 
 
-def source(store: Store, base: str) -> str:
-    """Return the text that a draft starts from."""
-    return store.text(base) if base else EXAMPLE.read_text()
+def source(store: Store, session: str, base: str) -> str:
+    """Return the text that a draft starts from: its kernel, or what a first kernel was begun from."""
+    if base:
+        return store.text(base)
+    begun = store.draft(_begun(session))
+    return begun.text if begun else EXAMPLE.read_text()
 
 
-def is_changed(store: Store, draft: Draft) -> bool:
-    return draft.text != source(store, draft.base)
+def _begun(session: str) -> str:
+    """Name the text that the first kernel of a session was begun from: the skeleton, which may come later."""
+    return f"begun {edit_name(session, '')}"
+
+
+def is_changed(store: Store, session: str, draft: Draft) -> bool:
+    return draft.text != source(store, session, draft.base)
 
 
 def blocked(view: SessionView) -> str:
@@ -135,7 +145,7 @@ def discard(store: Store, view: SessionView, base: str) -> None:
     """Discard a draft; a changed one can be restored. A callback or a click."""
     name = edit_name(view.id, base)
     draft = store.draft(name)
-    if draft is not None and is_changed(store, draft):
+    if draft is not None and is_changed(store, view.id, draft):
         set_aside(store, name)
     forget(store, view.id, base)
     close(view, base)

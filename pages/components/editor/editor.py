@@ -7,10 +7,12 @@ code editor, or a plain text field with `CUTEGEN_EDITOR=text` or `?editor=text` 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import partial
 
 import streamlit as st
 
+from cutegen_core.kernel.plan_words import plan_lines
 from cutegen_core.records.as_json import dump
 from cutegen_core.records.candidate import content_key
 from cutegen_core.records.decision import Decision, DecisionKind
@@ -54,37 +56,51 @@ def kind() -> str:
 
 def render_editor(store: Store, view: SessionView, shown: StepView | None, draft: Draft) -> None:
     """Draw the plan's form, the text, and the last test's messages about its lines."""
-    heading(f"Editing step {shown.step.number}: {shown.step.idea}" if shown and draft.base else "New kernel")
+    heading(_title(shown) if shown and draft.base else "New kernel")
     tested = shown.trial if shown and shown.step.candidate == draft.base else None
     if kind() == "text":
         _text_field(store, view, draft, tested)
         return
     line = _first_line(shown) if shown and shown.step.candidate == draft.base else 1
-    st.fragment(_code)(store, view, draft.base, tested, drafts.is_changed(store, draft), line)
+    st.fragment(_code)(store, view, draft.base, tested, drafts.is_changed(store, view.id, draft), line)
     st.fragment(_watch, run_every=OTHERS_POLL_S)(store, view.id, draft.base)
 
 
+def _title(shown: StepView) -> str:
+    return f"Editing step {shown.step.number}: {shown.step.idea}"
+
+
 def _first_line(shown: StepView) -> int:
-    """Return the first line that the step has changed, else the first one of a kernel."""
+    """Return the first line of code that the step has changed, else the first of the launch plan, else the first of a
+    kernel: what the difference has in view."""
     before, now = shown.base_source.split("\n"), shown.source.split("\n")
+    folded, was_folded = plan_lines(shown.source), plan_lines(shown.base_source)
+    changed = _first_changed(before[was_folded:], now[folded:])
+    line = folded + changed if changed else _first_changed(before, now)
+    if shown.base_source and line:
+        return line
+    return next((n for n, text in enumerate(now, 1) if "__global__" in text), 1)
+
+
+def _first_changed(before: Sequence[str], now: Sequence[str]) -> int:
+    """Return the number of the first line that differs, from 1; 0 where none does."""
     same = next((n for n, (old, new) in enumerate(zip(before, now, strict=False)) if old != new), len(now))
-    if shown.base_source and same < len(now):
-        return same + 1
-    return next((n for n, line in enumerate(now, 1) if "__global__" in line), 1)
+    return same + 1 if same < len(now) else 0
 
 
 def _code(store: Store, view: SessionView, base: str, tested: Trial | None, changed: bool, line: int) -> None:
     """Draw the code editor as a fragment; rerun the whole page only for changes that show elsewhere too."""
     name = edit_name(view.id, base)
     draft = store.draft(name)
-    if draft is None or ui_state.waits_for_page() or drafts.is_changed(store, draft) != changed:
+    if draft is None or ui_state.waits_for_page() or drafts.is_changed(store, view.id, draft) != changed:
         st.rerun()
     plan_form.render_plan_form(view, draft.text, partial(_rewrite, store, name), tested)
     marks = marks_of(tested)
     code_editor.render_code_editor(
         f"editor-{name}", draft, _visit(name),
         EditorPlace(view.id, base, line, ui_state.editing(name) is True, drafts.blocked(view)),
-        moved(marks, drafts.source(store, base), draft.text), content_key(dump(marks)), _actions(store, view, base),
+        moved(marks, drafts.source(store, view.id, base), draft.text), content_key(dump(marks)),
+        _actions(store, view, base),
     )  # fmt: skip
 
 

@@ -92,19 +92,29 @@ def _sizes_wanted(store: Store, editing: Editing, problem: Problem) -> None:
         f"sandboxed process, {SANDBOXED}, at smaller and smaller sizes until some are small enough to test."
     )
     key = f"{editing.key}-failed"
-    if st.button("Load and find test sizes", key="problem-derive", type="primary", shortcut="Ctrl+Enter"):
-        ui_state.put(key, "")
-        with st.spinner("Running the reference at smaller sizes; this takes a few seconds …"):
-            try:
-                found = _derived(problem)
-            except CutegenError as error:
-                ui_state.put(key, str(error))
-            else:
-                _keep_derived(store, editing, edit.with_workloads(editing.text, found.workloads))
-                st.rerun()
+    wanted = f"{editing.key}-wanted"
+    st.button("Load and find test sizes", key="problem-derive", type="primary", shortcut="Ctrl+Enter",
+              on_click=ui_state.noted(ui_state.put, wanted, "1"))  # fmt: skip
+    if ui_state.text(wanted):  # noted, so that a drawing that another one interrupts does not lose the press
+        _find_sizes(store, editing, problem, key)
+        ui_state.forget(wanted)
+        if not ui_state.text(key):
+            st.rerun()
     failed = ui_state.text(key)
     if failed:
         note("error", failed)
+
+
+def _find_sizes(store: Store, editing: Editing, problem: Problem, failed: str) -> None:
+    """Write the sizes found into the draft, or the reason that there are none under the key `failed`."""
+    ui_state.put(failed, "")
+    with st.spinner("Running the reference at smaller sizes; this takes a few seconds …"):
+        try:
+            found = _derived(problem)
+        except CutegenError as error:
+            ui_state.put(failed, str(error))
+        else:
+            _keep_derived(store, editing, edit.with_workloads(editing.text, found.workloads))
 
 
 def _keep_derived(store: Store, editing: Editing, text: str) -> None:

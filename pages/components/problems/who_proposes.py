@@ -6,11 +6,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import streamlit as st
 
+from cutegen_core.propose.playbook import Coverage
 from cutegen_core.records.errors import CutegenError
 from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.wording import counted
-from cutegen_core.views.who_proposes import PlaybookAnswer, ask_playbook
+from cutegen_core.views.who_proposes import ask_playbook
 from pages.components.shared import places
 from pages.components.shared.texts import note, quiet
 
@@ -42,10 +43,10 @@ def _answer(problem: Problem) -> None:
         note("warning", f"The playbook cannot be asked: {error}")
         return
     if found.kernels:
-        quiet(f"The playbook has {counted(len(found.kernels), 'kernel')} for it: {', '.join(found.kernels)}.")
+        kernels, families = (", ".join(words) for words in (found.kernels, found.families))
+        quiet(f"The playbook has {counted(len(found.kernels), 'kernel')} for it ({families}): {kernels}.")
         return
-    missing = found.missing.partition(";")[0]  # what is covered instead fills a page
-    note("warning", f"The playbook does not know this problem: {missing}. {_OTHERS}")
+    note("warning", f"The playbook does not know this problem: {found.missing}. {_OTHERS}")
     st.page_link(places.setup(), label="Set up a model")
 
 
@@ -56,5 +57,5 @@ def _pool() -> ThreadPoolExecutor:
 
 
 @st.cache_resource(show_spinner=False, max_entries=_KEPT, ttl=_ASKED_AGAIN_S)
-def _asked(key: str, _problem: Problem) -> Future[PlaybookAnswer]:
+def _asked(key: str, _problem: Problem) -> Future[Coverage]:
     return _pool().submit(ask_playbook, _problem)

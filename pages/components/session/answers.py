@@ -17,7 +17,7 @@ from cutegen_core.trajectory.store import Store
 from pages.components.editor import drafts
 from pages.components.roles import answer_field
 from pages.components.session import hunk_view
-from pages.components.shared import address, ui_state
+from pages.components.shared import address, first_turn, ui_state
 from pages.components.shared.texts import note
 from pages.components.shared.ui_state import Chosen, Click, Submitted
 
@@ -45,6 +45,7 @@ def take_up(store: Callable[[], Store]) -> None:
     address.agree()
     tab = ui_state.tab()
     if tab.chosen:
+        first_turn.take()
         _hand_over(store())
     if tab.submitted:
         _settle(store())

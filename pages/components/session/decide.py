@@ -71,8 +71,20 @@ def render_decide(store: Store, view: SessionView, shown: StepView | None) -> No
         with middle:
             _instruction(view)
         with right, st.container(horizontal=True, gap="xsmall", horizontal_alignment="right"):
-            for button in (_rewind(view, shown), _branch(view, shown), _accept(view, shown), _stop_or_resume(view)):
-                _draw(view.id, button)
+            _more(view, shown)
+            _draw(view.id, _stop_or_resume(view))
+
+
+def _more(view: SessionView, shown: StepView | None) -> None:
+    """Draw the decisions about the way on. Where they do not fit, the style sheet makes a menu of them, behind a button
+    that only narrow windows show; the next state of the session closes it."""
+    st.html(
+        f'<div class="cg-more" data-seen="{view.state.meaning_seq}"><input type="checkbox" id="cg-more" '
+        'aria-label="More decisions"><label for="cg-more">More</label></div>', width="content",
+    )  # fmt: skip
+    with st.container(key="bar-more", horizontal=True, gap="xsmall", width="content"):
+        for button in (_rewind(view, shown), _branch(view, shown), _accept(view, shown)):
+            _draw(view.id, button)
 
 
 def render_editing(store: Store, view: SessionView, shown: StepView | None, draft: Draft | None) -> None:
@@ -97,8 +109,7 @@ def edits_answer(store: Store, view: SessionView, shown: StepView | None) -> boo
 
 def _show_open_step(view: SessionView, shown: StepView | None) -> None:
     """Draw the button that leads to the step that waits, where another one is shown."""
-    waits = view.can_approve or prompt_gate.is_open(view)
-    if waits and shown and view.state.step and shown.step.number != view.state.step.number:
+    if view.state.gate and shown and view.state.step and shown.step.number != view.state.step.number:
         st.button(
             f"Show step {view.state.step.number}", key="show-open-step", on_click=ui_state.noted(address.drop, "step")
         )
@@ -167,6 +178,8 @@ def _hint(view: SessionView) -> str:
         return " ".join(filter(None, (step, _asked(view), said)))
     if state.status is SessionState.ACCEPTED:
         return f"Accepted: {state.reason}. Export the kernel, or branch from any step to continue."
+    if view.working and state.accepting and (tested := state.step_of(state.accepting)):
+        return f"Step {tested.number} is tested once more, with fresh inputs, before it is accepted. Press S to stop."
     return "Working. Press S to stop." if view.working else state.reason
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from cutegen_core.records import as_json
-from cutegen_core.records.export import ExportProgress, ExportResult, ExportSettings
+from cutegen_core.records.export import KEPT_DAYS, ExportProgress, ExportResult, ExportSettings
 from cutegen_core.records.job import Job, JobKind, JobState
 from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
@@ -103,7 +103,11 @@ def _failed(file: FileView) -> None:
     if file.job.state is JobState.STOPPED:
         quiet(f"{file.settings.format}: cancelled")
         return
-    why = file.job.error or "its file is no longer in the workspace. Create it again."
+    if file.job.state is JobState.DONE:
+        quiet(f"{file.settings.format}: its file is no longer in the workspace, which keeps files {KEPT_DAYS} days. "
+              "Create it again.")  # fmt: skip
+        return
+    why = file.job.error or "it was not written. Create it again."
     note("error", f"{file.settings.format}: {why}")
 
 

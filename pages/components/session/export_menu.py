@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from cutegen_core.records import as_json
-from cutegen_core.records.export import ExportSettings
+from cutegen_core.records.export import KEPT_DAYS, ExportSettings
 from cutegen_core.records.job import JobKind
 from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
@@ -33,13 +33,11 @@ def render_export(store: Store, view: SessionView) -> None:
         is_owner = access.role() is access.AccessRole.OWNER  # exporting a kernel runs its reference and the compiler
         offered = [key for key, found in FORMATS.items() if is_owner or found.of_session]
         st.selectbox("Format", offered, key=_FORMAT, format_func=lambda key: f"{key}: {FORMATS[key].title}", width=420)
-        whole = [key for key, found in FORMATS.items() if found.of_session]
-        compiled = [key for key, found in FORMATS.items() if found.compiles]
-        quiet(
-            f"{' and '.join(whole)} export the whole session. The others export the best kernel; for "
-            f"{', '.join(compiled)} nvcc compiles it first, if installed, which takes a minute or two. You can go on "
-            "meanwhile, and ask for several. No format contains keys."
-        )
+        chosen = FORMATS[ui_state.text(_FORMAT)]
+        what = "The whole session." if chosen.of_session else "The best kernel."
+        compiles = " nvcc compiles it first, if installed: a minute or two." if chosen.compiles else ""
+        quiet(f"{what}{compiles} You can go on meanwhile, and ask for several; files are kept {KEPT_DAYS} days. No "
+              "format contains keys.")  # fmt: skip
         st.button("Create file", key="export-make", on_click=ui_state.noted(_ask, view, offered))
         export_files.render_files(store, view)
 

@@ -61,8 +61,8 @@ def render_hunks(store: Store, view: SessionView, shown: StepView) -> None:
     out = dropped(found)
     quiet(
         f"{len(found) - len(out)} of {counted(len(found), 'hunk')} kept. Press a digit to keep or drop a hunk. "
-        "Keep hunks (K) makes a new candidate of the kept ones and runs it through all stages; the model is "
-        "told which were dropped."
+        "Keep hunks (K) makes a new candidate of the kept ones and runs it through all stages; the "
+        "proposer is told which were dropped."
     )
     ablation.render_ablation(store, view, shown, len(found))
     with st.container(key="code-pane"):

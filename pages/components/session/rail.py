@@ -10,7 +10,7 @@ from cutegen_core import views
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import RailStatus, RailStop, SessionView, StepView
 from pages.components.session.exchanges import call_in_progress
-from pages.components.shared import address
+from pages.components.shared import address, first_turn
 from pages.components.shared.texts import MARKS, escape_html, tooltip
 
 RUNNING_POLL_S = 0.5
@@ -50,6 +50,7 @@ def _watch(
     address.agree()
     view = views.session_view(store, session)
     if _drawn(view) != drawn or (ticket and store.ticket(ticket).taken):
+        first_turn.give_way()
         st.rerun()
     step = next((s for s in view.state.steps if s.number == number), None)
     stops = "".join(_stop(stop, stale) for stop in views.rail(view.state, step))

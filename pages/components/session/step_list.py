@@ -45,12 +45,11 @@ def _component() -> Callable[..., Any]:
 
 
 def render_step_list(view: SessionView, tree: tuple[TreeRow, ...], speeds: tuple[SpeedRow, ...],
-                     ideas: Mapping[int, str], shown: int | None, actions: StepListActions) -> None:  # fmt: skip
+                     shown: int | None, actions: StepListActions) -> None:  # fmt: skip
     """Draw all steps, newest first, each with its idea."""
     key = "steps"
     against = {row.step: row for row in speeds}
-    named = [row._replace(idea=ideas[row.number]) for row in view.steps]
-    rows = [_row(view, row, place, against.get(row.number)) for row, place in zip(named, tree, strict=True)]
+    rows = [_row(view, row, place, against.get(row.number)) for row, place in zip(view.steps, tree, strict=True)]
     numbers = {row.number for row in view.steps}
     data = {"session": view.id, "shown": shown, "rows": rows[::-1]}
 

@@ -40,8 +40,7 @@ def render_timeline(store: Store, view: SessionView, shown: int | None, *, chart
         quiet("Waiting for the first step.")
         return
     tree, speeds = views.step_tree(view.state), views.speed_rows(store, view.state)
-    ideas = {row.number: views.idea_of(store, row) for row in view.steps}
-    render_step_list(view, tree, speeds, ideas, shown, StepListActions(_open, partial(_compare, view)))
+    render_step_list(view, tree, speeds, shown, StepListActions(_open, partial(_compare, view)))
     quiet(f"★ best · ☆ promoted · {_LEGEND}")
     _go_to_comparison(view)
     if not chart:

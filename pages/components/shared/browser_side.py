@@ -1,6 +1,7 @@
-"""Give every page what only the browser can do: keep unsent typing through a reload, and keep keys to one popup.
+"""Give every page what only the browser can do: keep unsent typing through a reload, keep keys to one popup, and make
+one history entry of a switch of pages.
 
-`kept_typing.js` and `popup_keys.js` do it for the whole page; one invisible component brings both.
+`kept_typing.js`, `popup_keys.js` and `one_entry.js` do it for the whole page; one invisible component brings them.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any
 
 import streamlit as st
 
-_PARTS = ("kept_typing.js", "popup_keys.js")
-_START = "export default function () { keepTyping(); keepKeysToPopups(); }\n"
+_PARTS = ("kept_typing.js", "popup_keys.js", "one_entry.js")
+_START = "export default function () { keepTyping(); keepKeysToPopups(); keepOneEntry(); }\n"
 
 
 @lru_cache(maxsize=1)

@@ -43,7 +43,7 @@ def over_steps(rows: Sequence[StepRow], attribute: str, unit: str, shown: int | 
     if best is not None:
         figure.add_vline(x=best, line={"dash": "dot", "width": 1, "color": GREEN})
     dense = not rows or rows[-1].number > SINGLE_TICKS
-    return compact(figure, unit).update_xaxes(dtick=None if dense else 1)
+    return compact(figure, unit).update_xaxes(tickvals=None if dense else [row.number for row in rows])
 
 
 def mix_over_steps(rows: Sequence[MixRow]) -> Figure:

@@ -11,7 +11,7 @@ from cutegen_core.records.errors import CutegenError, StoreGoneError
 from pages.components import ASSETS
 from pages.components.access import login
 from pages.components.session import answers
-from pages.components.shared import data, places
+from pages.components.shared import data, first_turn, places
 from pages.components.shared.browser_side import render_browser_side
 from pages.components.shared.texts import note
 
@@ -30,3 +30,5 @@ except (CutegenError, OSError, sqlite3.Error) as error:
         data.forget_store()
     note("error", str(error))
     st.page_link(places.start(), label="Back to the start page")
+finally:
+    first_turn.over()

@@ -59,7 +59,7 @@ def quiet(text: str) -> None:
 
 
 def heading(text: str, *, is_code: bool = False) -> None:
-    """Draw a section's small heading; code keeps its lower case."""
+    """Draw a section's small heading. It is shown as it is: in capitals a name or an expression would be another."""
     st.html(f'<h2 class="cg-heading{" cg-identifier" if is_code else ""}">{escape_html(text)}</h2>')
 
 

@@ -13,6 +13,7 @@ from cutegen_core.machine.sandbox import sandbox
 from cutegen_core.machine.sandbox.policy import MAX_LEVEL_VARIABLE, SandboxLevel
 from cutegen_core.records.trial import Status
 from tests.crowd import crowded
+from tests.patience import wait_until
 from tests.places import ROOT
 
 RELU = """/* cutegen
@@ -74,6 +75,21 @@ def failure(compiler, text):
     first = result.diagnostics[0]
     assert first.severity == "error"
     return first, result
+
+
+def test_the_first_answer_does_not_wait_for_the_precompiled_prelude(compiler, tmp_path, monkeypatch):
+    """With and without it, the code is the same."""
+    monkeypatch.setattr(compiler, "_cache", tmp_path)
+    compiler.close()
+    first = compiler.compile(parse(RELU))
+    made = Path(os.environ["CUTEGEN_HOME"]) / "cache" / "prelude" / str(compiler._servers.first._process.pid) / "prelude.pch"
+    assert not made.exists()
+    wait_until(made.exists, "the prelude was not precompiled")
+    (entry,) = tmp_path.iterdir()
+    entry.unlink()
+    again = compiler.compile(parse(RELU))
+    assert not again.cached
+    assert (again.sass, again.kernels, again.lowered) == (first.sass, first.kernels, first.lowered)
 
 
 def test_a_good_kernel_brings_its_resources(compiler):
@@ -248,17 +264,6 @@ def test_a_flood_of_messages_is_capped(hurried):
     assert len(result.log) <= 100_000
 
 
-def test_the_server_recovers_from_kill_9(compiler):
-    compiler.warm()
-    server = compiler._servers.first._process.pid
-    os.kill(server, signal.SIGKILL)
-    result = compiler.compile(parse(RELU.replace("0.0f", "1.0f")))
-    assert result.status is Status.PASSED
-    assert compiler._servers.first._process.pid != server
-    folder = Path(os.environ["CUTEGEN_HOME"]) / "cache" / "prelude"
-    assert not (folder / str(server)).exists()
-
-
 # -- what a candidate may not reach -----------------------------------------------------------------------------------
 
 CANARY = "canary_5f1d"
@@ -318,3 +323,17 @@ def test_headers_of_the_toolchain_may_be_included(compiler):
     assert compiler.compile(parse(with_line(includes))).status is Status.PASSED
     first, _ = failure(compiler, with_line("#include <vector>"))
     assert (first.line, first.message) == (13, 'cannot open source file "vector"')
+
+
+# -- last: the next server would precompile the prelude again for the tests that follow
+
+
+def test_the_server_recovers_from_kill_9(compiler):
+    compiler.warm()
+    server = compiler._servers.first._process.pid
+    os.kill(server, signal.SIGKILL)
+    result = compiler.compile(parse(RELU.replace("0.0f", "1.0f")))
+    assert result.status is Status.PASSED
+    assert compiler._servers.first._process.pid != server
+    folder = Path(os.environ["CUTEGEN_HOME"]) / "cache" / "prelude"
+    assert not (folder / str(server)).exists()

@@ -99,3 +99,25 @@ def test_the_gpus_judge_gives_no_verdict_without_memory():
     with pytest.raises(RuntimeError) as ended:
         judging.Answers(live, sets, outputs).compare_first(0xFF)
     assert references.out_of_memory(ended.value)
+
+
+ATTENTION = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, q, k, v):
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+def get_inputs():
+    q, k = torch.ones(1, 1, 2, 4), -torch.ones(1, 1, 3, 4)
+    q[0, 0, 0, 0], k[0, 0, 1, 0] = torch.inf, 0.0
+    return [q, k, torch.ones(1, 1, 3, 4)]
+"""
+
+
+def test_attention_is_the_formula_whatever_kernel_a_device_has_for_it():
+    """Scores of NaN and -inf: the fused kernel of a CPU takes such a query for one without keys, and answers 0."""
+    found = expected.expect(references.instantiate(ATTENTION, "here"))
+    for answer in (*found.declared, *found.exact):
+        assert answer[0, 0, 0].isnan().all()
+        assert answer[0, 0, 1].isfinite().all()

@@ -13,7 +13,7 @@ from cutegen_core.execute.port import Execution
 from cutegen_core.kernel import kernel_file
 from cutegen_core.machine.device import choose_device
 from cutegen_core.problems.library import load
-from cutegen_core.propose.playbook import Variant, propose
+from cutegen_core.propose.playbook import Target, Variant, propose
 from cutegen_core.propose.playbook.gather import levels_of
 from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.problem import Problem, WorkloadRole
@@ -60,7 +60,7 @@ ALIKE = [
 
 def variants_of(problem: Problem, shared: SharedTools, folder: Path) -> tuple[Variant, ...]:
     reference, own = shared.reference(problem, folder), problem.workloads[0]
-    return propose(reference.graph(own), reference.signature(own), problem.name, problem.allow)
+    return propose(reference.graph(own), reference.signature(own), problem.name, Target(allow=problem.allow))
 
 
 @pytest.mark.parametrize("name", MENUS)

@@ -7,45 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_core.execute.port import Execution
 from cutegen_core.kernel import kernel_file
-from cutegen_core.kernel.check_arguments import check_arguments
-from cutegen_core.kernel.screening import screen
-from cutegen_core.machine.device import choose_device
-from cutegen_core.propose.playbook import NotInPlaybook, Variant, cute_features, menu, propose, redirect
+from cutegen_core.propose.playbook import NotInPlaybook, Variant, menu, propose, redirect
 from cutegen_core.propose.playbook.proposer import PlaybookProposer
 from cutegen_core.propose.port import Attempt, Declined, Finished, Proposal, ProposalRequest, WantsStudy
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
-from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec, Workload, WorkloadRole
+from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec
 from cutegen_core.records.trial import Status
-from tests.execute.emulator.emulated import not_asked
+from tests.propose.playbook.right import DEVICE, assert_right, problem, variants_of
 from tests.shared_tools import SharedTools
-
-DEVICE = choose_device("sm_90a")
-
-
-def problem(
-    forward: str, sizes: Mapping[str, int], awkward: Mapping[str, int], init: str = "pass", **inputs: str
-) -> Problem:
-    """A reference in KernelBench's shape with two small workloads; inputs map a name to the code that draws it."""
-    source = "\n".join([
-        "import torch, torch.nn as nn, torch.nn.functional as F",
-        *(f"{name} = {value}" for name, value in sizes.items()),
-        "class Model(nn.Module):",
-        "    def __init__(self):",
-        "        super().__init__()",
-        f"        {init}",
-        f"    def forward(self, {', '.join(inputs)}):",
-        f"        return {forward}",
-        "def get_inputs():",
-        f"    return [{', '.join(inputs.values())}]",
-        "def get_init_inputs():",
-        "    return []",
-    ])  # fmt: skip
-    workloads = (Workload("own", WorkloadRole.BENCHMARK), Workload("awkward", WorkloadRole.EMULATOR, awkward))
-    return Problem("case", "case", source, "test", workloads)
-
 
 ROWS = {"R": 4, "C": 64}
 CUBE = {"R": 2, "C": 40, "D": 36}
@@ -118,29 +89,9 @@ COMPILED = ("broadcast rows and columns", "softmax", "log-softmax over the middl
 )
 def test_every_variant_is_right_on_awkward_shapes(case: str, shared: SharedTools, tmp_path: Path) -> None:
     """The kernels are written from the benchmark workload and must hold for another one, run instrumented."""
-    own, awkward = CASES[case].workloads
-    reference, executor = shared.reference(CASES[case], tmp_path), shared.executor
-    variants = propose(reference.graph(own), reference.signature(own), "case")
-    signature, inputs = reference.signature(awkward), reference.write_inputs(awkward, 1)
-    for variant in variants:
-        kernel = kernel_file.parse(variant.source)
-        assert screen(kernel) == ()
-        assert cute_features(variant.source)["Tensor"] > 0
-        built = executor.build(kernel, {}, not_asked, checked=True)
-        assert built.status is Status.PASSED, f"{variant.name}: {built.message}\n{built.log}"
-        outputs = {spec: tmp_path / f"{spec.name}.out" for spec in signature.outputs}
-        for spec, path in outputs.items():
-            path.write_bytes(bytes(spec.nbytes))
-        plan = kernel.plan(signature, DEVICE, workload=awkward.name)
-        with executor.open(built) as execute:
-            ran = execute(Execution(built, plan, inputs, outputs, order="random", seed=5))
-        assert ran.status is Status.PASSED, f"{variant.name}: {ran.message}"
-        assert not any(c.wrong for c in reference.compare(awkward, 1, outputs)), variant.name
-        if case in COMPILED:
-            compiled = shared.compiler().compile(kernel)
-            assert compiled.status is Status.PASSED, f"{variant.name}: {compiled.log}"
-            assert check_arguments(plan, compiled.kernels) == ()
-            assert all(k.spill_store_bytes <= 16 for k in compiled.kernels)
+    variants = variants_of(CASES[case], shared, tmp_path)
+    awkward = CASES[case].workloads[1:]
+    assert_right(CASES[case], variants, awkward, shared, tmp_path, compiled=case in COMPILED)
 
 
 def graph(op: str, *more: Operand, shape: tuple[int, ...] = (8, 64), **kwargs: Operand) -> tuple[Graph, Signature]:
@@ -158,7 +109,7 @@ def graph(op: str, *more: Operand, shape: tuple[int, ...] = (8, 64), **kwargs: O
         ("aten.relu", (), (8, 64), ["naive", "vectorised", "tuned"]),
         ("aten.softmax", (-1,), (8, 64), ["naive", "shuffle", "registers", "tuned"]),
         ("aten.sum", ((0,),), (64,), ["naive", "tiled", "tuned"]),
-        ("aten.mm", (Ref("x"),), (8, 64), ["naive", "tiled", "prefetch"]),
+        ("aten.mm", (Ref("x"),), (8, 64), ["naive", "tiled", "multistage"]),
     ],
 )
 def test_the_menu_follows_the_class(
@@ -177,8 +128,8 @@ def test_the_menu_follows_the_class(
 @pytest.mark.parametrize(
     ("op", "message"),
     [
-        ("aten.conv2d", "'aten.conv2d' is not in the playbook; covered are elementwise chains"),
-        ("aten.cumsum", "'aten.cumsum' is not in the playbook"),
+        ("aten.grid_sampler", "'aten.grid_sampler' is not in the playbook; covered are elementwise chains"),
+        ("aten.cummax", "'aten.cummax' is not in the playbook"),
     ],
 )
 def test_what_is_not_covered_is_said(op: str, message: str) -> None:
@@ -280,6 +231,6 @@ def test_a_redirect_changes_the_next_source_or_is_declined() -> None:
     same = proposer.respond(request(instruction="naive", base=base))
     assert isinstance(same, Declined)
     assert isinstance(proposer.respond(request(instruction="sweep the parameters", base=base)), WantsStudy)
-    unknown = proposer.respond(request(op="aten.conv2d"))
+    unknown = proposer.respond(request(op="aten.grid_sampler"))
     assert isinstance(unknown, Finished)
     assert "not in the playbook" in unknown.reason

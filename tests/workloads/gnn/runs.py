@@ -69,7 +69,7 @@ def started(folder, settings, **environment):
         process.communicate()
 
 
-_KINDS = {"progress": RunProgress, "epoch": EpochReport, "result": RunResult}
+_KINDS = {"progress": RunProgress, "report": EpochReport, "result": RunResult}
 
 
 def read(line):
@@ -86,7 +86,7 @@ def ended(process, timeout=120):
 
 def epochs_of(lines):
     """The reports among them by epoch."""
-    return {record.epoch: record for kind, record in lines if kind == "epoch"}
+    return {record.epoch: record for kind, record in lines if kind == "report"}
 
 
 def wait_for(process, kind, count=1, told=None):

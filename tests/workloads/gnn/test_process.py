@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from cutegen_core.records.errors import UsageError
-from cutegen_core.records.gnn import ModelName, Task
+from cutegen_core.records.gnn import ComputeType, ModelName, Task
 from cutegen_core.workloads.gnn import reporting
 from cutegen_core.workloads.gnn.training.settings import check_settings
 from tests.workloads.gnn.runs import SMALL, ended, epochs_of, losses, read, started, train_small, wait_for
@@ -24,9 +24,9 @@ def test_a_run_writes_progress_epochs_and_a_result(tmp_path):
     kinds = [kind for kind, _ in lines]
     assert kinds[0] == "progress"
     assert kinds[-1] == "result"
-    assert kinds.count("epoch") == SMALL.epochs
+    assert kinds.count("report") == SMALL.epochs
     result = lines[-1][1]
-    told = [record for kind, record in lines if kind == "epoch"]
+    told = [record for kind, record in lines if kind == "report"]
     assert all(report.timeline for report in told)
     assert list(result.epochs) == [replace(told[0], timeline=()), told[1]]
     assert losses(result) == losses(train_small())
@@ -40,14 +40,14 @@ def test_sigterm_leaves_a_checkpoint_and_kill_loses_no_epoch_of_one(tmp_path):
     kept, told = tmp_path / "checkpoints", {}
     settings = replace(SMALL, epochs=LONG, checkpoint=str(kept))
     with started(tmp_path, settings) as process:
-        wait_for(process, "epoch", 3, told)
+        wait_for(process, "report", 3, told)
         process.send_signal(signal.SIGTERM)
         lines, code = ended(process)
     assert code == 128 + signal.SIGTERM
     assert not [kind for kind, _ in lines if kind in ("error", "result")]
     told |= epochs_of(lines)
     with started(tmp_path, settings) as process:
-        first = wait_for(process, "epoch", 1, told)
+        first = wait_for(process, "report", 1, told)
         assert first.epoch == len(told)  # it went on where the other ended
         process.kill()
         told |= epochs_of(ended(process)[0])
@@ -80,10 +80,11 @@ def test_a_run_inside_native_code_ends_too(tmp_path, signals):
         ({"fanouts": ()}, "fanouts is []; it needs one number above 0 per hop, such as 15,10,5."),
         ({"fanouts": (5,)}, "inference_fanouts has 2 hops, fanouts 1: each is one layer"),
         ({"device": "tpu"}, 'device is "tpu": choose cpu, cuda, or sleep:MILLISECONDS.'),
+        ({"precision": ComputeType.TF32}, "precision is tf32, which only GPUs have"),
         ({"device": "sleep:5", "ranks": 2}, "device sleep computes nothing: leave ranks at 1"),
         ({"device": "sleep:5", "aggregate": "kernel:a.1"}, "device sleep computes nothing: a kernel would not run"),
         ({"device": "sleep:5", "task": Task.INFER}, "device sleep computes nothing, so it has no accuracy"),
-        ({"slots": 1}, "slots is 1; it must be 0 (two more than threads) or at least 2"),
+        ({"slots": 1}, "slots is 1; it must be 0 (enough for all threads) or at least 2"),
         ({"task": Task.INFER}, "task infer needs `checkpoint`"),
         ({"model": ModelName.GAT, "hidden": 18}, "hidden is 18; for model gat it must be a multiple of its 4 heads."),
         ({"model": ModelName.GAT, "aggregate": "spmm"}, "aggregate spmm would not be used"),

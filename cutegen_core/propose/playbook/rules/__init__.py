@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from cutegen_core.propose.playbook.call import Rule
-from cutegen_core.propose.playbook.rules import arithmetic, normalisation, products, reductions, views
-from cutegen_core.propose.playbook.rules.views import SEVERAL
+from cutegen_core.propose.playbook.call import OperationCall, Rule
+from cutegen_core.propose.playbook.rules import (
+    arithmetic,
+    attention,
+    losses,
+    normalisation,
+    places,
+    products,
+    reductions,
+    scans,
+    views,
+    windows,
+)
+from cutegen_core.propose.playbook.values import Value
 
 __all__ = ["RULES", "SEVERAL"]
+
+SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {**views.SEVERAL, **places.SEVERAL}
+"""Operations with several results, one value each, named as "getitem" asks for them."""
 
 RULES: Mapping[str, Rule] = {
     **arithmetic.RULES,
     **reductions.RULES,
+    **losses.RULES,
+    **places.RULES,
     **normalisation.RULES,
     **products.RULES,
+    **scans.RULES,
+    **windows.RULES,
     **views.RULES,
+    **attention.RULES,
 }
 """By the operation's name without "aten."."""

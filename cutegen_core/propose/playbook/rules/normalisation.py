@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
+from cutegen_core.propose.playbook.call import OperationCall, Rule
 from cutegen_core.propose.playbook.formulas import add, apply, div, like, mul, sub
 from cutegen_core.propose.playbook.rules.reductions import mean_of
 from cutegen_core.propose.playbook.values import Value, reduce, reshape, unsqueeze
@@ -42,27 +42,42 @@ def _group_norm(call: OperationCall) -> Value:
     value = _normalised(grouped, range(2, len(sizes)), call.number(4, "eps", 1e-5), centred=True)
 
     def shaped(v: Value) -> Value:
-        v = reshape(v, sizes[1:3], inferred=1)
-        for _ in sizes[3:]:
-            v = unsqueeze(v, -1)
-        return v
+        return _before(reshape(v, sizes[1:3], inferred=1), len(sizes) - 3)
 
     return reshape(_affine(call, value, 2, 3, shaped), x.sizes)
 
 
 def _batch_norm(call: OperationCall) -> Value:
-    if call.flag(5, "training"):
-        raise not_in_playbook("batch norm in training mode")
-    x = call.tensor(0)
+    return _channel_norm(call, (0,))
+
+
+def _instance_norm(call: OperationCall) -> Value:
+    return _channel_norm(call, ())
+
+
+def _channel_norm(call: OperationCall, with_channel: tuple[int, ...]) -> Value:
+    """Return a norm of each channel, over its places and the axes given: by what it holds, or by running statistics.
+
+    In training the running statistics are updated, too; they are no output.
+    """
+    x, eps = call.tensor(0), call.number(7, "eps", 1e-5)
 
     def shaped(v: Value) -> Value:
-        for _ in x.dims[2:]:
-            v = unsqueeze(v, -1)
-        return v
+        return _before(v, len(x.dims) - 2)
 
-    mean, variance = shaped(call.tensor(3)), shaped(call.tensor(4))
-    scale = apply("rsqrt", add(variance, like(x, call.number(7, "eps", 1e-5))))
-    return _affine(call, mul(sub(x, mean), scale), 1, 2, shaped)
+    if call.flag(5, "training"):
+        value = _normalised(x, (*with_channel, *range(2, len(x.dims))), eps, centred=True)
+    else:
+        mean, variance = shaped(call.tensor(3)), shaped(call.tensor(4))
+        value = mul(sub(x, mean), apply("rsqrt", add(variance, like(x, eps))))
+    return _affine(call, value, 1, 2, shaped)
+
+
+def _before(value: Value, count: int) -> Value:
+    """Return the value with so many more dimensions of 1 behind its own."""
+    for _ in range(count):
+        value = unsqueeze(value, -1)
+    return value
 
 
 def _normalised(x: Value, axes: Sequence[int], eps: float, centred: bool) -> Value:
@@ -86,4 +101,5 @@ RULES: Mapping[str, Rule] = {
     "softmax": lambda c: _softmax(c, False), "_softmax": lambda c: _softmax(c, False),
     "log_softmax": lambda c: _softmax(c, True), "_log_softmax": lambda c: _softmax(c, True),
     "layer_norm": _layer_norm, "rms_norm": _rms_norm, "group_norm": _group_norm, "batch_norm": _batch_norm,
+    "instance_norm": _instance_norm,
 }  # fmt: skip

@@ -7,16 +7,14 @@ from collections.abc import Mapping, Sequence
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, sub
-from cutegen_core.propose.playbook.pointwise import BINARY
 from cutegen_core.propose.playbook.values import Size, Value, compute, product, reduce, squeeze
-from cutegen_core.records.graph import Ref
 
 
 def mean_of(value: Value, axes: Sequence[int], keepdim: bool, correction: float = 0) -> Value:
     """Return the sum divided by the number of elements, which the plan computes for each workload."""
     total = reduce("sum", value, axes, keepdim)
     where = {a % len(value.dims) for a in axes} or set(range(len(value.dims)))
-    count: Value = Size((), value.dtype, product([value.dims[a] for a in sorted(where)]))
+    count: Value = Size((), value.dtype, product([value.dims[a] for a in sorted(where)]).text)
     if correction:
         count = sub(count, like(value, correction))
     return div(total, count)
@@ -32,8 +30,6 @@ def _sum(call: OperationCall) -> Value:
 
 def _extreme(kind: str) -> Rule:
     def rule(call: OperationCall) -> Value:
-        if isinstance(call.operand(1), Ref):
-            return compute(BINARY[f"{kind}imum"], call.tensor(0), call.tensor(1), dtype=call.node.dtype)
         return reduce(kind, call.tensor(0), call.integers(1, "dim"), call.flag(2, "keepdim"))
 
     return rule
@@ -72,21 +68,9 @@ def _norm(call: OperationCall) -> Value:
     raise not_in_playbook(f"a norm of order {power}")
 
 
-def _loss(code: str) -> Rule:
-    def rule(call: OperationCall) -> Value:
-        each = compute(code, call.tensor(0), call.tensor(1), dtype=call.node.dtype)
-        reduction = call.operand(2, "reduction", 1)
-        if reduction in (0, "none"):
-            return each
-        return mean_of(each, (), False) if reduction in (1, "mean") else reduce("sum", each, (), False)
-
-    return rule
-
-
 RULES: Mapping[str, Rule] = {
-    "sum": _sum, "mean": _mean, "max": _extreme("max"), "amax": _extreme("max"), "min": _extreme("min"),
+    "sum": _sum, "mean": _mean, "amax": _extreme("max"), 
     "amin": _extreme("min"), "logsumexp": _logsumexp,
     "var": lambda c: _variance(c, False), "std": lambda c: _variance(c, True),
     "norm": _norm, "linalg_vector_norm": _norm,
-    "mse_loss": _loss("({0} - {1}) * ({0} - {1})"), "l1_loss": _loss("abs_of({0} - {1})"),
 }  # fmt: skip

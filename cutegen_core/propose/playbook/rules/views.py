@@ -8,9 +8,11 @@ from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playb
 from cutegen_core.propose.playbook.values import (
     ONE,
     Extent,
+    Sized,
     Value,
     broadcast,
     expand,
+    extent,
     permute,
     reshape,
     squeeze,
@@ -52,7 +54,7 @@ def _expand(call: OperationCall) -> Value:
     dims = []
     for k, size in enumerate(call.node.shape):
         own = value.dims[k - lead] if k >= lead else None
-        dims.append(own if own is not None and own.size == size else Extent(str(size), size))
+        dims.append(own if own is not None and own.size == size else extent(size))
     return expand(value, tuple(dims))
 
 
@@ -80,7 +82,12 @@ def _slice(call: OperationCall) -> Value:
 
 
 def _position(index: int, whole: Extent) -> Extent:
-    """Return a slice's bound as an expression; half of a size stays half of it in every workload."""
+    """Return a slice's bound as an expression.
+
+    Where the graph does not say how the bound follows the sizes, half of a size is taken to stay half of it.
+    """
+    if isinstance(index, Sized) and 0 <= index < whole.size:
+        return extent(index)
     if index < 0:
         return Extent(f"({whole.text} - {-index})", max(0, whole.size + index))
     if index >= whole.size:
@@ -88,8 +95,18 @@ def _position(index: int, whole: Extent) -> Extent:
     return Extent(f"({whole.text} // 2)" if 2 * index == whole.size else str(index), index)
 
 
+def _narrow(call: OperationCall) -> Value:
+    x, axis, first = call.tensor(0), int(call.number(1, "dim", 0)), call.number(2, "start", 0)
+    length = call.node.shape[axis]
+    if first == 0 and length == x.sizes[axis]:
+        return x
+    # Where the graph does not say how the length follows the sizes, what is cut off is taken to be always as long.
+    shorter = Extent(f"({x.dims[axis].text} - {x.sizes[axis] - length})", length)
+    return window(x, axis, extent(first), extent(length) if isinstance(length, Sized) else shorter)
+
+
 def _select(call: OperationCall) -> Value:
-    x, index = call.tensor(0), int(call.number(2, "index", 0))
+    x, (index,) = call.tensor(0), call.integers(2, "index")
     axis = int(call.number(1, "dim", 0)) % len(x.dims)
     return squeeze(window(x, axis, _position(index, x.dims[axis]), ONE), (axis,))
 
@@ -130,7 +147,7 @@ RULES: Mapping[str, Rule] = {
         c.tensor(0), c.integers(1)), "view": _reshape, "reshape": _reshape, "flatten": _reshape,
     "_unsafe_view": _reshape, "unflatten": _reshape, "unsqueeze": lambda c: unsqueeze(
         c.tensor(0), c.integers(1)[0]), "squeeze": _squeeze, "expand": _expand, "expand_as": _expand,
-    "slice": _slice, "select": _select, "getitem": _getitem,
+    "slice": _slice, "narrow": _narrow, "select": _select, "getitem": _getitem,
 }  # fmt: skip
 
 SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {

@@ -19,6 +19,8 @@ _SLOPE = 0.2
 class Gat(SampledModel):
     """Attention with several heads, side by side, in the hidden layers; one head in the last."""
 
+    reads_by_entry = False  # it projects every source
+
     def __init__(self, widths: Widths, depth: int, aggregate: Aggregate, dropout: float) -> None:
         super().__init__(depth, aggregate, dropout)
         ends = widths.of_layers(depth)

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from cutegen_core.workloads.gnn.aggregate import Aggregate
-from cutegen_core.workloads.gnn.models.sampled import SampledModel, Widths
+from cutegen_core.workloads.gnn.models.sampled import SampledModel, Widths, add_product
 
 
 class Sage(SampledModel):
@@ -21,5 +21,5 @@ class Sage(SampledModel):
     def layer(self, number: int, sources: Tensor, own: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:
         """Return the layer's output."""
         means = self.aggregate(sources, idx, indptr)
-        out: Tensor = self.neighbours[number](means) + self.own[number](own)
+        out = add_product(self.own[number](own), means, self.neighbours[number])
         return out if self.is_last(number) else self.drop(F.relu(out, inplace=True))

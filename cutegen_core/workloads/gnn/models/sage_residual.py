@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from cutegen_core.workloads.gnn.aggregate import Aggregate
-from cutegen_core.workloads.gnn.models.sampled import SampledModel, Widths
+from cutegen_core.workloads.gnn.models.sampled import SampledModel, Widths, add_product
 
 
 class SageResidual(SampledModel):
@@ -27,6 +27,7 @@ class SageResidual(SampledModel):
     def layer(self, number: int, sources: Tensor, own: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:
         """Return the layer's output."""
         means = self.aggregate(sources, idx, indptr)
-        new = F.relu(self.norms[number](self.neighbours[number](means) + self.own[number](own)))
+        sums = add_product(self.own[number](own), means, self.neighbours[number])
+        new = F.relu(self.norms[number](sums))
         out: Tensor = self.drop(new) + self.skips[number](own)
         return self.head(out) if self.is_last(number) else out

@@ -42,7 +42,10 @@ class SampledModel(nn.Module, ABC):
     Attributes:
         aggregate: how neighbours are averaged; replaceable between steps.
         depth: number of layers.
+        reads_by_entry: layers read a source only through `idx`, so their table may hold more rows than the sources.
     """
+
+    reads_by_entry = True
 
     def __init__(self, depth: int, aggregate: Aggregate, dropout: float) -> None:
         super().__init__()
@@ -60,10 +63,19 @@ class SampledModel(nn.Module, ABC):
             idx, indptr: CSR of n rows.
         """
 
-    def forward(self, features: Tensor, hops: Sequence[HopTensors]) -> Tensor:
-        """Return the classes' logits of the batch's seeds."""
-        state = features
-        for number, hop in enumerate(hops):
+    def forward(self, features: Tensor, hops: Sequence[HopTensors], nodes: Tensor | None = None) -> Tensor:
+        """Return the classes' logits of the batch's seeds.
+
+        Args:
+            features: the rows of the batch's nodes; with `nodes`, of all nodes of the graph.
+            nodes: where the batch's rows lie in `features`; only for models that read by entry.
+        """
+        state, rest = features, list(hops)
+        if nodes is not None:  # the entries find their rows in the table itself: no copy of the sources' rows
+            hop, *rest = rest
+            own = features.index_select(0, nodes[: hop.targets])
+            state = self.layer(0, features, own, nodes.index_select(0, hop.idx), hop.indptr)
+        for number, hop in enumerate(rest, len(hops) - len(rest)):
             state = self.layer(number, state[: hop.sources], state[: hop.targets], hop.idx, hop.indptr)
         return state
 
@@ -74,3 +86,9 @@ class SampledModel(nn.Module, ABC):
     def drop(self, values: Tensor) -> Tensor:
         """Return the values with dropout, in training only."""
         return F.dropout(values, self.dropout, self.training)
+
+
+def add_product(out: Tensor, values: Tensor, linear: nn.Module) -> Tensor:
+    """Add what a linear layer without a bias makes of `values`, in place: no other memory is written."""
+    weight = linear.get_parameter("weight")
+    return out.addmm_(values.to(out.dtype), weight.to(out.dtype).t())

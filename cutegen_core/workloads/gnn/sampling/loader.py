@@ -8,11 +8,13 @@ Threads and trainer sleep until there is something to do for them. Leaving the l
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import NamedTuple
 
 import torch
 
@@ -20,8 +22,10 @@ from cutegen_core.records.errors import UsageError
 from cutegen_core.records.gnn import BatchStage, Span
 from cutegen_core.workloads.gnn.graph import GraphData, Ids
 from cutegen_core.workloads.gnn.sampling.batch import Sampled
+from cutegen_core.workloads.gnn.sampling.fixed import DoesNotFitError, FixedLayout
+from cutegen_core.workloads.gnn.sampling.packed import PackedIds, pack
 from cutegen_core.workloads.gnn.sampling.sampler import Sampler
-from cutegen_core.workloads.gnn.sampling.slots import PackedIds, Slot, SlotPool, pack
+from cutegen_core.workloads.gnn.sampling.slots import Slot, SlotPool, slice_labels
 
 
 @dataclass
@@ -29,8 +33,11 @@ class Batch:
     """A prepared batch; its arrays are views of a slot's memory.
 
     Attributes:
+        sampled: padded, where `fixed`.
         features: [m, width] of all nodes, None where the loader slices none.
+        nodes: of a padded batch, how many are its own; the rows of the others in `features` mean nothing.
         labels: int64, of the seeds.
+        fixed: the batch is padded to the loader's fixed sizes.
         packed: the same ids in one piece.
         prepared: sampling, then slicing, in seconds of `time.perf_counter`.
     """
@@ -38,8 +45,10 @@ class Batch:
     number: int
     sampled: Sampled
     features: torch.Tensor | None
+    nodes: int
     labels: torch.Tensor
     packed: PackedIds
+    fixed: bool
     prepared: tuple[Span, Span]
     _loader: BatchLoader = field(repr=False)
     _slot: Slot | None = field(repr=False)
@@ -56,18 +65,19 @@ class BatchLoader:
 
     def __init__(
         self, graph: GraphData, sampler: Sampler, batches: Sequence[Ids], *, threads: int, slots: int, pin: bool,
-        slice_features: bool, first: int = 0, pool: SlotPool | None = None,
+        slice_features: bool, first: int = 0, pool: SlotPool | None = None, layout: FixedLayout | None = None,
     ) -> None:  # fmt: skip
         """Prepare `batches`, each the seeds of one.
 
         Args:
             first: the sampler's number of the first batch; epochs that shall differ begin at different ones.
             pool: where slots come from and go to; without one, the loader allocates its own.
+            layout: pad batches to it; one that does not fit stays as it is.
         """
         if threads < 1 or slots < 1:
             raise UsageError(f"a loader needs at least one thread and one slot; it has {threads} and {slots}.")
         self._graph, self._sampler, self._batches = graph, sampler, batches
-        self._slice_features, self._first = slice_features, first
+        self._slice_features, self._first, self._layout = slice_features, first, layout
         self._pool = pool or SlotPool(pin=pin)
         self._free = [self._pool.take() for _ in range(slots)]
         self._ready: dict[int, Batch | BaseException] = {}
@@ -150,16 +160,40 @@ class BatchLoader:
             return number, self._free.pop()
 
     def _prepare(self, number: int, slot: Slot, lane: str) -> Batch:
-        seeds = self._batches[number]
-        slot.buffers.reserve_labels(len(seeds))
+        graph, seeds = self._graph, self._batches[number]
         start = time.perf_counter()
-        sampled = self._sampler.sample_into(seeds, self._first + number, slot.buffers)
+        drawn = self._draw(number, slot)
         middle = time.perf_counter()
-        features = slot.slice_rows(self._graph.features, sampled.nodes) if self._slice_features else None
-        labels = slot.slice_labels(self._graph.labels, sampled.nodes[: len(seeds)])
+        sampled, own = drawn.sampled, drawn.sampled.nodes[: drawn.nodes]
+        features = slot.slice_rows(graph.features, own, len(sampled.nodes)) if self._slice_features else None
+        labels = slice_labels(graph.labels, own[: len(seeds)], drawn.labels, sampled.hops[-1].targets)
         end = time.perf_counter()
         spans = (
             Span(BatchStage.PREPARE, lane, number, start, middle),
             Span(BatchStage.PREPARE, lane, number, middle, end),
         )
-        return Batch(number, sampled, features, labels, pack(slot.buffers, sampled), spans, self, slot)
+        return Batch(number, sampled, features, drawn.nodes, labels, drawn.packed, drawn.fixed, spans, self, slot)
+
+    def _draw(self, number: int, slot: Slot) -> _DrawnBatch:
+        """Draw a batch, padded where it fits."""
+        seeds, sampler = self._batches[number], self._sampler
+        if self._layout is not None:
+            buffers = slot.fixed(self._layout)
+            with contextlib.suppress(DoesNotFitError):
+                sampled = sampler.sample_into(seeds, self._first + number, buffers)
+                return _DrawnBatch(
+                    buffers.pad(sampled), len(sampled.nodes), buffers.labels, buffers.packed(), fixed=True
+                )
+        slot.buffers.reserve_labels(len(seeds))
+        sampled = sampler.sample_into(seeds, self._first + number, slot.buffers)
+        return _DrawnBatch(sampled, len(sampled.nodes), slot.buffers.labels, pack(slot.buffers, sampled), fixed=False)
+
+
+class _DrawnBatch(NamedTuple):
+    """A batch as it was drawn; `labels` is the memory for them, `nodes` how many are its own."""
+
+    sampled: Sampled
+    nodes: int
+    labels: torch.Tensor
+    packed: PackedIds
+    fixed: bool

@@ -1,7 +1,8 @@
 """Measure epochs with several aggregates in one run.
 
-1. Every round trains one epoch with each aggregate, in turns forwards and backwards, and one with the run's own
-   aggregate in the other mode. Round 0 is a warm-up of a few batches that is not reported.
+1. Every round trains one epoch with each aggregate, in turns forwards and backwards; the first one also trains with the
+   run's own aggregate in the other mode, which may take ten times as long. Round 0 is a warm-up of a few batches that
+   is not reported.
 2. After each epoch come steps on batches that lie ready on the device, with another model: what remains without
    sampling and transfer, scaled to an epoch.
 3. The aggregate's share of these is what its calls in them, recorded and repeated, take alone: forward, and backward
@@ -30,16 +31,20 @@ from cutegen_core.records.gnn import (
     RunResult,
 )
 from cutegen_core.workloads.gnn.aggregate import Aggregate, ChosenAggregate, choose_aggregate
-from cutegen_core.workloads.gnn.training.devices import InFlight, Inputs, Sleeper
-from cutegen_core.workloads.gnn.training.epoch import EpochOfTraining, Trainee
+from cutegen_core.workloads.gnn.training.capture import CaptureError
+from cutegen_core.workloads.gnn.training.devices import InFlight, Sleeper, new_place
+from cutegen_core.workloads.gnn.training.epoch import EpochOfTraining, Trainee, make_trainee
+from cutegen_core.workloads.gnn.training.fixing import fix_sizes, say_steps
 from cutegen_core.workloads.gnn.training.run import GnnRun, SamplingOf
 from cutegen_core.workloads.gnn.training.schedule import derive_seed, share_of_rank, shuffled_batches
-from cutegen_core.workloads.gnn.training.train import check_trainable, make_optimizer
+from cutegen_core.workloads.gnn.training.train import check_trainable
 
 _READY = 4
 """Batches that lie ready on the device, and are run in turns."""
 _READY_STEPS = 12
 _WARMUP = 3
+_WARMUP_CAPTURED = 32
+"""Where steps are captured: those before a capture, the captures, and page-locked memory for every slot."""
 
 
 @dataclass
@@ -72,6 +77,7 @@ class AggregateCall(NamedTuple):
 def bench(run: GnnRun) -> RunResult:
     """Measure all aggregates; the run's own one comes first."""
     check_trainable(run)
+    fix_sizes(run)
     contestants = _contestants(run)
     for contestant in contestants:
         _train(run, contestant, 0)
@@ -79,14 +85,18 @@ def bench(run: GnnRun) -> RunResult:
     reports = []
     for number in range(1, run.settings.epochs + 1):
         for contestant in contestants if number % 2 else reversed(contestants):
+            if number > 1 and contestant.mode is not run.settings.mode:
+                continue
             reports.append(_train(run, contestant, number))
             run.reporter.epoch(reports[-1])
             if run.computes and contestant.mode is run.settings.mode:
                 ready.measure(contestant)
     times = tuple(_times(run, one, reports) for one in contestants if one.mode is run.settings.mode)
+    refusals = {one.aggregate.name: one.trainee.step.refusal for one in contestants}
+    machine = run.describe_machine() | {"steps": say_steps(reports, refusals)}
     return RunResult(
-        run.settings, run.graph.facts(), run.describe_machine(), tuple(reports), compute_only_s=times[0].compute_only_s,
-        aggregate_share=times[0].share, kernel_note=run.aggregate.note, aggregates=times,
+        run.settings, run.graph.facts(), machine, tuple(reports), compute_only_s=times[0].compute_only_s,
+        aggregate_share=times[0].share, kernel_note=run.aggregate.note, aggregates=times, notes=tuple(run.notes),
     )  # fmt: skip
 
 
@@ -98,20 +108,16 @@ def _contestants(run: GnnRun) -> list[Contestant]:
     entries = [(one, run.settings.mode) for one in chosen]
     entries += [(run.aggregate, mode) for mode in PipelineMode if mode is not run.settings.mode]
     return [
-        Contestant(aggregate, mode, _trainee(run, aggregate), _trainee(run, aggregate)) for aggregate, mode in entries
+        Contestant(aggregate, mode, make_trainee(run, 1, aggregate), make_trainee(run, 1, aggregate))
+        for aggregate, mode in entries
     ]
-
-
-def _trainee(run: GnnRun, aggregate: ChosenAggregate) -> Trainee:
-    model = run.make_model(1)
-    model.aggregate = aggregate.run
-    return Trainee(1, model, make_optimizer(run, model))
 
 
 def _train(run: GnnRun, contestant: Contestant, number: int) -> EpochReport:
     """Train one epoch, or the first batches of it as a warm-up (number 0)."""
     settings, trainee = run.settings, contestant.trainee
-    batches = shuffled_batches(run.graph.splits.train, settings, 1, max(number, 1))[: None if number else _WARMUP]
+    first = _WARMUP if run.layout is None else _WARMUP_CAPTURED
+    batches = shuffled_batches(run.graph.splits.train, settings, 1, max(number, 1))[: None if number else first]
     epoch = EpochOfTraining(run, trainee, batches)
     phase = f"{contestant.aggregate.name}, {contestant.mode}" if number else "warming up"
 
@@ -121,10 +127,10 @@ def _train(run: GnnRun, contestant: Contestant, number: int) -> EpochReport:
 
     trainee.model.train()
     sampling = SamplingOf(settings.fanouts, derive_seed(settings.seed, 1, number))
-    went = run.pass_over(epoch.parts, sampling, epoch.step, after, mode=contestant.mode)
+    went = run.pass_over(epoch.parts, sampling, epoch.step, after, mode=contestant.mode, layout=run.layout)
     return EpochReport(
         1, number, went.seconds, went.batches, run.add_up(went.edges), epoch.loss, None, went.times, went.timeline,
-        contestant.aggregate.name, contestant.mode,
+        contestant.aggregate.name, contestant.mode, epoch.captured,
     )  # fmt: skip
 
 
@@ -148,7 +154,7 @@ class _Ready:
         self._batches = shuffled_batches(run.graph.splits.train, run.settings, 1, 1)
         parts = share_of_rank(self._batches[:_READY], run.ranks.rank, run.ranks.world)
         self._tickets = []
-        with run.loader(parts, SamplingOf(run.settings.fanouts, run.settings.seed)) as loader:
+        with run.loader(parts, SamplingOf(run.settings.fanouts, run.settings.seed), layout=run.layout) as loader:
             for batch in loader:
                 flight = run.device.send(batch)
                 run.device.finish()  # the copy, which another stream makes
@@ -162,19 +168,25 @@ class _Ready:
         run.reporter.progress(RunProgress(f"{contestant.aggregate.name}, compute only"))
         epoch = EpochOfTraining(run, contestant.probe, self._batches)
         turns = [self._tickets[number % len(self._tickets)] for number in range(_READY_STEPS)]
+        if not contestant.steps_s:
+            _run_all(run, turns, epoch)  # a capture for each batch follows the first three steps
         contestant.steps_s.append(_seconds(run, lambda: _run_all(run, turns, epoch)))
-        calls = _record(contestant.probe, lambda: _run_all(run, self._tickets, epoch))
+        calls = _record(contestant.probe, self._tickets)
         if calls:
-            alone = _seconds(run, lambda: _replay(run, calls, contestant.aggregate.run))
-            contestant.alone_s.append(alone * _READY_STEPS / len(self._tickets))
+            again = _repeatable(run, contestant, lambda: _replay(run, calls, contestant.aggregate.run))
+            if again is not None:
+                contestant.alone_s.append(_seconds(run, again) * _READY_STEPS / len(self._tickets))
 
 
 def _kept(flight: InFlight) -> InFlight:
     inputs = flight.inputs
     hops = tuple(hop._replace(idx=hop.idx.clone(), indptr=hop.indptr.clone()) for hop in inputs.hops)
-    kept = Inputs(inputs.number, inputs.features.clone(), inputs.labels.clone(), hops)
-    nodes = None if flight.nodes is None else flight.nodes.clone()
-    return replace(flight, inputs=kept, nodes=nodes, memory=())
+    kept = inputs._replace(labels=inputs.labels.clone(), hops=hops, place=new_place() if inputs.place else 0)
+    if inputs.nodes is None:
+        kept = kept._replace(features=inputs.features.clone())
+    else:
+        kept = kept._replace(nodes=inputs.nodes.clone())
+    return replace(flight, inputs=kept, memory=(), fixed=None)
 
 
 def _run_all(run: GnnRun, flights: Sequence[InFlight], epoch: EpochOfTraining) -> None:
@@ -183,8 +195,8 @@ def _run_all(run: GnnRun, flights: Sequence[InFlight], epoch: EpochOfTraining) -
         run.device.run(flight, epoch.step)
 
 
-def _record(trainee: Trainee, work: Callable[[], None]) -> list[AggregateCall]:
-    """Return the aggregate's calls while the work runs."""
+def _record(trainee: Trainee, flights: Sequence[InFlight]) -> list[AggregateCall]:
+    """Return the aggregate's calls in steps on these batches."""
     calls: list[AggregateCall] = []
     original = trainee.model.aggregate
 
@@ -194,10 +206,23 @@ def _record(trainee: Trainee, work: Callable[[], None]) -> list[AggregateCall]:
 
     trainee.model.aggregate = recording
     try:
-        work()
+        for flight in flights:
+            trainee.step.run_as_it_is(flight.inputs)
     finally:
         trainee.model.aggregate = original
     return calls
+
+
+def _repeatable(run: GnnRun, contestant: Contestant, work: Callable[[], None]) -> Callable[[], None] | None:
+    """Return the work as the contestant's steps do it: captured, where they are; None where it cannot be."""
+    if not contestant.probe.step.captured:
+        return work
+    work()
+    try:
+        return run.capturer.capture(work)
+    except CaptureError as error:  # started one by one, its kernels would take a larger share than they have
+        run.notes.append(f"the share of {contestant.aggregate.name} was not measured: its calls alone: {error}.")
+        return None
 
 
 def _replay(run: GnnRun, calls: Sequence[AggregateCall], aggregate: Aggregate) -> None:

@@ -6,18 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
 from torch.optim import Optimizer
 
 from cutegen_core.records.errors import StoppedError, UsageError
 from cutegen_core.records.gnn import EpochReport
+from cutegen_core.workloads.gnn.aggregate import ChosenAggregate
 from cutegen_core.workloads.gnn.graph import Ids
 from cutegen_core.workloads.gnn.models.sampled import SampledModel
 from cutegen_core.workloads.gnn.training.devices import Inputs
 from cutegen_core.workloads.gnn.training.run import GnnRun
-from cutegen_core.workloads.gnn.training.schedule import seed_step, share_of_rank, step_seeds
+from cutegen_core.workloads.gnn.training.schedule import share_of_rank, step_seeds
+from cutegen_core.workloads.gnn.training.step import TrainingStep, make_optimizer
 
 
 @dataclass
@@ -27,10 +26,18 @@ class Trainee:
     trial: int
     model: SampledModel
     optimizer: Optimizer
+    step: TrainingStep
     epoch: int = 0
     batch: int = 0
     loss_sum: float = 0.0
     reports: tuple[EpochReport, ...] = ()
+
+
+def make_trainee(run: GnnRun, trial: int, aggregate: ChosenAggregate | None = None) -> Trainee:
+    """Return a trial at its beginning, with the run's aggregate or another one."""
+    model = run.make_model(trial, aggregate)
+    optimizer = make_optimizer(run, model)
+    return Trainee(trial, model, optimizer, TrainingStep(run, model, optimizer))
 
 
 class EpochOfTraining:
@@ -47,10 +54,7 @@ class EpochOfTraining:
         self._first = trainee.batch
         self.parts = share_of_rank(batches[self._first :], run.ranks.rank, run.ranks.world)
         self.done, self.loss_sum = trainee.batch, trainee.loss_sum
-        self._unread = torch.zeros(2, device=run.device.where, dtype=torch.float64)
-        self._unread_loss = self._unread[0]
-        self._weights: dict[float, Tensor] = {}
-        self._parameters = tuple(trainee.model.parameters())
+        self._captured_before = trainee.step.captured
         self._seeds = step_seeds(run.settings, trainee.trial, trainee.epoch + 1, run.ranks.rank, len(batches))
 
     @property
@@ -59,37 +63,16 @@ class EpochOfTraining:
         nodes = sum(map(len, self._batches[: self.done]))
         return self.loss_sum / nodes if nodes else math.nan
 
+    @property
+    def captured(self) -> int:
+        """Return how many of its steps were replayed from a capture."""
+        return self._trainee.step.captured - self._captured_before
+
     def step(self, inputs: Inputs) -> None:
         """Forward, backward and update with one batch; the loss is the mean over the batch of all ranks."""
-        run, trainee = self._run, self._trainee
         number = self._first + inputs.number
-        seed_step(run.device.where, self._seeds[number])
         whole = len(self._batches[number])
-        loss = F.cross_entropy(run.forward(trainee.model, inputs), inputs.labels, reduction="sum")
-        weight = self._weight(1 / whole if whole > run.ranks.rank else 0.0)
-        # In this thread: handing each step to a thread of autograd's, and Python's lock with it, takes longer.
-        with torch.autograd.set_multithreading_enabled(False):
-            loss.backward(weight)  # type: ignore[no-untyped-call]
-        self._add_up(loss.detach(), weight, whole)
-        trainee.optimizer.step()
-        for parameter in self._parameters:
-            parameter.grad = None
-
-    def _add_up(self, loss: Tensor, weight: Tensor, nodes: int) -> None:
-        """Sum the gradients and the loss over the ranks."""
-        if self._run.ranks.world == 1:
-            self._unread_loss.add_(loss)
-            return
-        asked = torch.full_like(loss, float(self._run.stop.asked))
-        summed = self._run.ranks.add_gradients(self._parameters, torch.stack([loss * weight, asked]))
-        self._unread_loss.add_(summed[0], alpha=nodes)
-        self._unread[1] += summed[1]
-
-    def _weight(self, value: float) -> Tensor:
-        """Return a number on the device, where each is written once."""
-        if value not in self._weights:
-            self._weights[value] = torch.full((), value, device=self._run.device.where)
-        return self._weights[value]
+        self._trainee.step(inputs, self._seeds[number], weight=1 / whole, counts=whole > self._run.ranks.rank)
 
     def after(self, number: int) -> None:
         """Read the loss back, where the device does not stall for it; end if asked.
@@ -103,8 +86,7 @@ class EpochOfTraining:
         alone_asked = self._run.ranks.world == 1 and self._run.stop.asked
         if not (last or alone_asked or (number + 1) % self._run.device.reads_every == 0):
             return
-        loss_sum, asked = self._unread.tolist()
-        self._unread.zero_()
+        loss_sum, asked = self._trainee.step.read()
         self.done, self.loss_sum = number + 1, self.loss_sum + loss_sum
         if not math.isfinite(self.loss_sum):
             raise UsageError(

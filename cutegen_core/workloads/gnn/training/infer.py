@@ -30,7 +30,8 @@ from cutegen_core.workloads.gnn.training.schedule import (
     split_batches,
     step_seeds,
 )
-from cutegen_core.workloads.gnn.training.train import check_trainable, make_optimizer, test_nodes
+from cutegen_core.workloads.gnn.training.step import make_optimizer, set_learning_rate
+from cutegen_core.workloads.gnn.training.train import check_trainable, test_nodes
 
 
 def infer(run: GnnRun) -> RunResult:
@@ -62,8 +63,7 @@ def train_features_only(run: GnnRun) -> float:
     model = run.make_model(1)
     optimizer = make_optimizer(run, model)
     for epoch in range(1, run.settings.epochs + 1):
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate(run.settings, epoch)
+        set_learning_rate(optimizer, learning_rate(run.settings, epoch))
         model.train()
         batches = shuffled_batches(run.graph.splits.train, run.settings, 1, epoch)
         for nodes, seed in zip(batches, step_seeds(run.settings, 1, epoch, 0, len(batches)), strict=True):
@@ -95,7 +95,7 @@ def _alone(run: GnnRun, model: SampledModel, nodes: Ids) -> Inputs:
     idx, indptr = (torch.zeros(size, dtype=torch.int64, device=where) for size in (0, count + 1))
     empty = HopTensors(idx, indptr, count, count)
     features = torch.from_numpy(run.graph.features[order]).to(where)
-    return Inputs(0, features, torch.from_numpy(run.graph.labels[order]).to(where), (empty,) * model.depth)
+    return Inputs(0, features, None, torch.from_numpy(run.graph.labels[order]).to(where), (empty,) * model.depth)
 
 
 def _first_rank_only(run: GnnRun, model: SampledModel, nodes: Ids) -> tuple[Accuracy | None, float | None]:

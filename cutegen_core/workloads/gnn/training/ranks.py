@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -35,19 +35,28 @@ class Ranks:
             torch.distributed.all_reduce(values)
         return values
 
-    def add_gradients(self, parameters: Iterable[Parameter], extra: Tensor) -> Tensor:
-        """Replace each gradient by the sum over all ranks, in one exchange; return the same for `extra` [k]."""
-        if self.world == 1:
-            return extra
-        present = list(parameters)
-        for parameter in present:
-            if parameter.grad is None:  # not used by this rank's batch; the others wait for it
-                parameter.grad = torch.zeros_like(parameter)
-        gradients = [parameter.grad for parameter in present if parameter.grad is not None]
-        bucket = torch.cat([*(gradient.flatten() for gradient in gradients), extra])
-        torch.distributed.all_reduce(bucket)
-        sizes = [*(gradient.numel() for gradient in gradients), len(extra)]
-        *parts, summed = torch.split_with_sizes(bucket, sizes)
-        for gradient, part in zip(gradients, parts, strict=True):
-            gradient.copy_(part.view_as(gradient))
-        return summed
+
+class GradientBucket:
+    """All gradients and a few numbers in one piece of memory, which one exchange sums over the ranks.
+
+    Attributes:
+        whole: the memory.
+        extra: its last numbers.
+    """
+
+    def __init__(self, parameters: Sequence[Parameter], extra: int) -> None:
+        self._parameters = tuple(parameters)
+        sizes = [parameter.numel() for parameter in self._parameters]
+        self.whole = self._parameters[0].new_zeros(sum(sizes) + extra, requires_grad=False)
+        *parts, self.extra = self.whole.split_with_sizes([*sizes, extra])
+        self._views = [part.view_as(of) for part, of in zip(parts, self._parameters, strict=True)]
+
+    def fill(self, extra: Tensor) -> None:
+        """Copy this rank's gradients and numbers in; a parameter that its batch did not use has zeros."""
+        found = [torch.zeros_like(each) if each.grad is None else each.grad for each in self._parameters]
+        torch.cat([*(gradient.flatten() for gradient in found), extra], out=self.whole)
+
+    def use(self) -> None:
+        """Make the sums the parameters' gradients, without a copy."""
+        for parameter, view in zip(self._parameters, self._views, strict=True):
+            parameter.grad = view

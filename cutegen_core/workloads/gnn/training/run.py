@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import platform
@@ -19,11 +20,21 @@ from cutegen_core.workloads.gnn.graph import GraphData, Ids
 from cutegen_core.workloads.gnn.models.registry import make_model
 from cutegen_core.workloads.gnn.models.sampled import SampledModel, Widths
 from cutegen_core.workloads.gnn.reporting import Reporter
+from cutegen_core.workloads.gnn.sampling.fixed import FixedLayout
 from cutegen_core.workloads.gnn.sampling.loader import BatchLoader
 from cutegen_core.workloads.gnn.sampling.sampler import Sampler
 from cutegen_core.workloads.gnn.sampling.slots import SlotPool
 from cutegen_core.workloads.gnn.stopping import StopRequest
-from cutegen_core.workloads.gnn.training.devices import ComputeDevice, Gpu, Inputs, Sleeper, Step, open_device
+from cutegen_core.workloads.gnn.training.capture import Capturer
+from cutegen_core.workloads.gnn.training.devices import (
+    MOST_ENTRIES,
+    ComputeDevice,
+    Gpu,
+    Inputs,
+    Sleeper,
+    Step,
+    open_device,
+)
 from cutegen_core.workloads.gnn.training.pipeline import AfterBatch, PassTimes, run_batches
 from cutegen_core.workloads.gnn.training.ranks import Ranks
 from cutegen_core.workloads.gnn.training.schedule import derive_seed
@@ -38,6 +49,8 @@ class GnnRun:
 
     Attributes:
         notes: what a reader of the result must know, in words.
+        layout: to which training batches are padded, so that their steps can be captured; None where they are not.
+        why_eager: why no step is captured; "" where they may be.
     """
 
     settings: RunSettings
@@ -49,27 +62,43 @@ class GnnRun:
     stop: StopRequest
     pool: SlotPool
     notes: list[str] = field(default_factory=list)
+    layout: FixedLayout | None = None
+    why_eager: str = "the batches are not padded"
+
+    @functools.cached_property
+    def capturer(self) -> Capturer:
+        """Return what captures steps; all of the run share its memory."""
+        return Capturer(self.device.where)
 
     @property
     def computes(self) -> bool:
         """Return whether the device computes anything."""
         return not isinstance(self.device, Sleeper)
 
-    def make_model(self, trial: int) -> SampledModel:
-        """Return a trial's model with its first weights; they are the same on every rank."""
+    def make_model(self, trial: int, aggregate: ChosenAggregate | None = None) -> SampledModel:
+        """Return a trial's model with its first weights; they are the same on every rank.
+
+        Args:
+            aggregate: other than the run's.
+        """
+        aggregate = aggregate or self.aggregate
         torch.manual_seed(derive_seed(self.settings.seed, trial))
         widths = Widths(self.graph.width, self.settings.hidden, self.graph.classes)
         model = make_model(
-            self.settings.model, widths, len(self.settings.fanouts), self.aggregate.run, self.settings.dropout
+            self.settings.model, widths, len(self.settings.fanouts), aggregate.run, self.settings.dropout
         )
+        if aggregate.dtype not in (None, dtype_of(self.settings)):
+            model.reads_by_entry = False  # it would convert the whole table in every step
         return model.to(self.device.where)
 
     def forward(self, model: SampledModel, inputs: Inputs) -> Tensor:
         """Return the logits of a batch in float32, computed in the run's precision."""
-        half = self.settings.precision is ComputeType.BF16
-        features = inputs.features.to(torch.bfloat16 if half else torch.float32)
+        half, dtype = self.settings.precision is ComputeType.BF16, dtype_of(self.settings)
+        table, nodes = inputs.features, inputs.nodes
+        if not (model.reads_by_entry and table.dtype is dtype and table.numel() < MOST_ENTRIES):
+            table, nodes = inputs.rows().to(dtype), None
         with torch.autocast(self.device.where.type, torch.bfloat16, enabled=half):
-            logits: Tensor = model(features, inputs.hops)
+            logits: Tensor = model(table, inputs.hops, nodes)
         return logits.float()
 
     def pass_over(
@@ -81,25 +110,30 @@ class GnnRun:
         *,
         first: int = 0,
         mode: PipelineMode | None = None,
+        layout: FixedLayout | None = None,
     ) -> PassTimes:
         """Run the step on batches of seeds, through the run's pipeline.
 
         Args:
             first: number of the first batch, where an epoch is resumed in the middle.
             mode: other than the settings' one.
+            layout: pad batches to it.
         """
         mode = mode or self.settings.mode
         slots = slots_of(self.settings) if mode is PipelineMode.PIPELINED else 1
-        loader = self.loader(batches, sampling, first=first, slots=slots)
+        loader = self.loader(batches, sampling, first=first, slots=slots, layout=layout)
         return run_batches(loader, threads_of(self.settings), self.device, step, mode, after)
 
-    def loader(self, batches: Sequence[Ids], sampling: SamplingOf, *, first: int = 0, slots: int = 1) -> BatchLoader:
+    def loader(
+        self, batches: Sequence[Ids], sampling: SamplingOf, *, first: int = 0, slots: int = 1,
+        layout: FixedLayout | None = None,
+    ) -> BatchLoader:  # fmt: skip
         """Return a loader of batches of seeds, for a with statement."""
         sampler = Sampler(self.graph, sampling.fanouts, layered=self.settings.layered, seed=sampling.seed)
         slices = self.settings.features is Place.HOST
         return BatchLoader(
             self.graph, sampler, batches, threads=threads_of(self.settings), slots=slots,
-            pin=isinstance(self.device, Gpu), slice_features=slices, first=first, pool=self.pool,
+            pin=isinstance(self.device, Gpu), slice_features=slices, first=first, pool=self.pool, layout=layout,
         )  # fmt: skip
 
     def add_up(self, count: int) -> int:
@@ -120,6 +154,11 @@ class GnnRun:
         }
 
 
+def dtype_of(settings: RunSettings) -> torch.dtype:
+    """Return what models compute in."""
+    return torch.bfloat16 if settings.precision is ComputeType.BF16 else torch.float32
+
+
 @dataclass(frozen=True)
 class SamplingOf:
     """How a pass draws neighbours."""
@@ -134,7 +173,8 @@ def open_run(
 ) -> GnnRun:  # fmt: skip
     """Return a run whose device is open."""
     table = torch.from_numpy(graph.features) if settings.features is Place.DEVICE else None
-    device = open_device(settings.device, table, ranks.local)
+    torch.set_float32_matmul_precision("high" if settings.precision is ComputeType.TF32 else "highest")
+    device = open_device(settings.device, table, dtype_of(settings), ranks.local)
     return GnnRun(settings, graph, aggregate, device, ranks, reporter, stop, SlotPool(pin=isinstance(device, Gpu)))
 
 

@@ -7,7 +7,7 @@ import os
 import re
 
 from cutegen_core.records.errors import UsageError
-from cutegen_core.records.gnn import KERNEL_PREFIX, TORCH_AGGREGATES, ModelName, RunSettings, Task
+from cutegen_core.records.gnn import KERNEL_PREFIX, TORCH_AGGREGATES, ComputeType, ModelName, RunSettings, Task
 from cutegen_core.records.gnn_fields import ATTENTION_HEADS
 
 _SLEEP = re.compile(r"sleep:(\d+(?:\.\d+)?)")
@@ -42,8 +42,13 @@ def threads_of(settings: RunSettings) -> int:
 
 
 def slots_of(settings: RunSettings) -> int:
-    """Return how many batches may have memory at once: by default one a thread, one ready and one that is copied."""
-    return settings.slots or threads_of(settings) + 2
+    """Return how many batches may have memory at once.
+
+    By default one a thread and half as many that lie ready, since batches are taken in order and some take longer than
+    others, and two that are copied.
+    """
+    threads = threads_of(settings)
+    return settings.slots or threads + threads // 2 + 2
 
 
 def _check_numbers(settings: RunSettings) -> None:
@@ -54,7 +59,9 @@ def _check_numbers(settings: RunSettings) -> None:
         if getattr(settings, name) < lowest:
             raise UsageError(f"{name} is {getattr(settings, name)}; it must be at least {lowest}.")
     if settings.slots == 1:
-        raise UsageError("slots is 1; it must be 0 (two more than threads) or at least 2: one is copied, one prepared.")
+        raise UsageError(
+            "slots is 1; it must be 0 (enough for all threads) or at least 2, one copied and one prepared."
+        )
     if not (math.isfinite(settings.learning_rate) and settings.learning_rate > 0):
         raise UsageError(f"learning_rate is {settings.learning_rate:g}; it must be above 0.")
     if not 0 <= settings.dropout < 1:
@@ -94,6 +101,8 @@ def _check_model(settings: RunSettings) -> None:
 def _check_device(settings: RunSettings) -> None:
     if settings.device not in ("cpu", "cuda") and sleep_of(settings.device) is None:
         raise UsageError(f'device is "{settings.device}": choose cpu, cuda, or sleep:MILLISECONDS.')
+    if settings.precision is ComputeType.TF32 and settings.device == "cpu":
+        raise UsageError("precision is tf32, which only GPUs have: on the cpu choose fp32 or bf16.")
     if sleep_of(settings.device) is None:
         return
     if settings.task is Task.INFER:

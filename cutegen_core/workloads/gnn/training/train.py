@@ -13,8 +13,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from torch.optim import Adam, Optimizer
-
 from cutegen_core.records.errors import StoppedError, UsageError
 from cutegen_core.records.gnn import EpochReport, RunResult
 from cutegen_core.workloads.gnn.graph import UNKNOWN, Ids
@@ -26,10 +24,12 @@ from cutegen_core.workloads.gnn.training.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from cutegen_core.workloads.gnn.training.epoch import EpochOfTraining, Trainee
+from cutegen_core.workloads.gnn.training.epoch import EpochOfTraining, Trainee, make_trainee
+from cutegen_core.workloads.gnn.training.fixing import fix_sizes, say_steps
 from cutegen_core.workloads.gnn.training.inference import infer_sampled
 from cutegen_core.workloads.gnn.training.run import Estimate, GnnRun, SamplingOf
 from cutegen_core.workloads.gnn.training.schedule import derive_seed, learning_rate, shuffled_batches
+from cutegen_core.workloads.gnn.training.step import load_optimizer, set_learning_rate
 
 
 def train(run: GnnRun) -> RunResult:
@@ -41,6 +41,7 @@ def train(run: GnnRun) -> RunResult:
 
 
 def _train_all(run: GnnRun) -> RunResult:
+    fix_sizes(run)
     trainees = [_start(run, trial) for trial in range(1, run.settings.trials + 1)]
     estimate = Estimate(run, sum(run.settings.epochs - one.epoch for one in trainees))
     tested = []
@@ -50,7 +51,8 @@ def _train_all(run: GnnRun) -> RunResult:
         if run.computes:
             tested.append(infer_sampled(run, trainee.model, test_nodes(run)))
     reports = tuple(report for one in trainees for report in one.reports)
-    result = RunResult(run.settings, run.graph.facts(), run.describe_machine(), reports, kernel_note=run.aggregate.note)
+    machine = run.describe_machine() | {"steps": say_steps(reports, {"": trainees[-1].step.refusal})}
+    result = RunResult(run.settings, run.graph.facts(), machine, reports, kernel_note=run.aggregate.note)
     if not tested:
         return result
     return replace(
@@ -104,15 +106,9 @@ def train_trial(run: GnnRun, trainee: Trainee, estimate: Estimate) -> Iterator[E
         yield report
 
 
-def make_optimizer(run: GnnRun, model: SampledModel) -> Optimizer:
-    """Return the optimizer of a model's weights."""
-    return Adam(model.parameters(), lr=run.settings.learning_rate, fused=run.device.where.type == "cuda")
-
-
 def _train_epoch(run: GnnRun, trainee: Trainee, estimate: Estimate) -> EpochReport:
     settings, number = run.settings, trainee.epoch + 1
-    for group in trainee.optimizer.param_groups:
-        group["lr"] = learning_rate(settings, number)
+    set_learning_rate(trainee.optimizer, learning_rate(settings, number))
     batches = shuffled_batches(run.graph.splits.train, settings, trainee.trial, number)
     epoch = EpochOfTraining(run, trainee, batches)
 
@@ -123,7 +119,7 @@ def _train_epoch(run: GnnRun, trainee: Trainee, estimate: Estimate) -> EpochRepo
     sampling = SamplingOf(settings.fanouts, derive_seed(settings.seed, trainee.trial, number))
     trainee.model.train()
     try:
-        went = run.pass_over(epoch.parts, sampling, epoch.step, after, first=trainee.batch)
+        went = run.pass_over(epoch.parts, sampling, epoch.step, after, first=trainee.batch, layout=run.layout)
         trainee.batch, trainee.loss_sum = epoch.done, epoch.loss_sum
         valid = _validate(run, trainee.model)
     except StoppedError:
@@ -142,6 +138,7 @@ def _train_epoch(run: GnnRun, trainee: Trainee, estimate: Estimate) -> EpochRepo
         valid,
         went.times,
         went.timeline,
+        captured=epoch.captured,
     )
 
 
@@ -152,14 +149,13 @@ def _validate(run: GnnRun, model: SampledModel) -> float | None:
 
 
 def _start(run: GnnRun, trial: int) -> Trainee:
-    model = run.make_model(trial)
-    trainee = Trainee(trial, model, make_optimizer(run, model))
+    trainee = make_trainee(run, trial)
     found = read_checkpoint(run.settings.checkpoint, trial) if run.settings.checkpoint else None
     if found is None:
         return trainee
     check_same_curve(found, run.settings)
-    model.load_state_dict(found.model)
-    trainee.optimizer.load_state_dict(found.optimizer)
+    trainee.model.load_state_dict(found.model)
+    load_optimizer(trainee.optimizer, found.optimizer)
     return replace(trainee, epoch=found.epoch, batch=found.batch, loss_sum=found.loss_sum, reports=found.reports)
 
 

@@ -1,4 +1,5 @@
-"""Fill the centre while the shown step has no kernel: the best kernel so far, else the reference and a skeleton."""
+"""Fill the centre while the shown step has no kernel: the kernel that it continues from, usually the best one; else the
+reference and a skeleton."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.records.decision import Gate
 from cutegen_core.records.errors import CutegenError
+from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.wording import micros
+from cutegen_core.trajectory.state import Step
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
 from pages.components.editor.first_text import skeleton
@@ -20,6 +23,10 @@ from pages.components.shared.code_tables import Notes
 from pages.components.shared.texts import heading, quiet
 
 POLL_S = 0.5
+_TRACES = (
+    " The playbook first has torch trace the reference: seconds, or half a minute where torch was not used since this "
+    "machine started."
+)
 
 
 def render_no_kernel(store: Store, view: SessionView, shown: StepView | None) -> None:
@@ -27,20 +34,29 @@ def render_no_kernel(store: Store, view: SessionView, shown: StepView | None) ->
     if answer_gate.open_gate(view) and (shown is None or shown.step is view.state.step):
         return  # the answer to review fills the centre
     quiet(_why(view, shown))
-    step = view.state.best_step
-    if step and step.candidate:
-        _render_best(store, view, views.step_view(store, view.id, step.number))
+    step = _kernel_meanwhile(view, shown)
+    if step:
+        _render_meanwhile(store, view, views.step_view(store, view.id, step.number))
     elif exchanges.is_at_work(view) or room.reference_is_open():
         _render_beside(view, with_reference=not room.reference_is_open())
     else:
         _render_pair(view)
 
 
-def _render_best(store: Store, view: SessionView, best: StepView) -> None:
-    took = next((row.latency_ms for row in view.steps if row.number == best.step.number), None)
+def _kernel_meanwhile(view: SessionView, shown: StepView | None) -> Step | None:
+    """Return the step whose kernel an open step continues from, which Edit & run opens; else the best."""
+    base = shown.step.base if shown and shown.step is view.state.open_step else None
+    step = view.state.step_of(base) if base else view.state.best_step
+    return step if step and step.candidate else None
+
+
+def _render_meanwhile(store: Store, view: SessionView, kernel: StepView) -> None:
+    number, best = kernel.step.number, view.state.best_step
+    took = next((row.latency_ms for row in view.steps if row.number == number), None)
     measured = f" · {micros(1000 * took)}" if took is not None else ""
-    heading(f"Best so far: step {best.step.number} · {views.idea_of(store, best.step)}{measured}")
-    code_pane.render_code(code_tables.plain(best.source, line_notes.notes(store, view, best)))
+    what = "Best so far" if best and best.number == number else "Continues from"
+    heading(f"{what}: step {number} · {kernel.step.idea}{measured}")
+    code_pane.render_code(code_tables.plain(kernel.source, line_notes.notes(store, view, kernel)))
 
 
 def _render_beside(view: SessionView, *, with_reference: bool) -> None:
@@ -83,7 +99,8 @@ def _why(view: SessionView, shown: StepView | None) -> str:
         return "This step ended before a kernel was written."
     gate = view.state.gate
     if gate is None or gate.gate is not Gate.INSTRUCTION:
-        return "No kernel yet: it appears here as soon as it is proposed."
+        traces = view.state.settings.answered_by is AnsweredBy.PLAYBOOK and len(view.steps) < 2
+        return f"No kernel yet: it appears here as soon as it is proposed.{_TRACES if traces else ''}"
     if view.state.best:
         return (
             "No kernel yet: the proposer needs an instruction. Type below what to try next (or click an idea) and press"

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from cutegen_core import views
 from cutegen_core.records.trial import Trial
 from cutegen_core.records.wording import dims
 from cutegen_core.trajectory.store import Store
@@ -32,7 +31,7 @@ class _Toolbar(NamedTuple):
 
 def render_source(store: Store, view: SessionView, shown: StepView, *, wide: bool) -> None:
     """Draw title, plan, choice of the view, and the view; `wide` where the evidence has stepped back."""
-    st.html(f'<div class="cg-step-title">{_title(store, shown)}</div>')
+    st.html(f'<div class="cg-step-title">{_title(shown)}</div>')
     if not shown.source:
         render_no_kernel(store, view, shown)
         return
@@ -75,12 +74,12 @@ def _launch(trial: Trial | None) -> str:
     )
 
 
-def _title(store: Store, shown: StepView) -> str:
+def _title(shown: StepView) -> str:
     step = shown.step
     author = f" by {step.author}" if step.author else ""
     asked = f" · instruction: “{step.instruction}”" if step.instruction else ""
     told = escape_html(author + asked)
-    idea = escape_html(views.idea_of(store, step) or ("no kernel" if step.outcome else "not written yet"))
+    idea = escape_html(step.idea or ("no kernel" if step.outcome else "not written yet"))
     return f"<b>Step {step.number}</b> {idea}<span class='cg-quiet'>{told}</span>"
 
 

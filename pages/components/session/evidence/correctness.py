@@ -37,7 +37,7 @@ def render_correctness(given: PaneInput) -> None:
 
 def _render_where(compared: Comparison) -> None:
     """Draw where an output is wrong."""
-    if compared.heatmap:
+    if compared.heatmap and compared.total > 1:
         quiet(f"Share of wrong elements over the output, {list(compared.shape)} folded")
         figure = data.once(charts.heatmap, compared)
         heard(f"Picture of where elements are wrong. {compared.pattern}")

@@ -83,8 +83,18 @@ def _render_missing(view: SessionView, shown: StepView) -> None:
     elif view.state.wants_study(StudyKind.PROFILE, shown.step.candidate):
         note("info", "Requested: the profiler runs as soon as the device is free.")
     else:
-        note("info", "Not profiled yet. The profiler runs the kernel many times, so it runs only on request.")
+        others = _profiled(view)
+        elsewhere = f" Profiled: {', '.join(f'step {number}' for number in others)}." if others else ""
+        note("info", f"Not profiled: the profiler runs a kernel many times, so it runs only on request.{elsewhere}")
         _ask(view, shown, "Profile this kernel")
+
+
+def _profiled(view: SessionView) -> list[int]:
+    """Return the steps that were profiled on request."""
+    studies = view.state.studies.items()
+    found = (view.state.step_of(wanted.candidate) for wanted, done in studies
+             if wanted.study is StudyKind.PROFILE and done.result)  # fmt: skip
+    return sorted(step.number for step in found if step)
 
 
 def _ask(view: SessionView, shown: StepView, label: str) -> None:

@@ -9,12 +9,12 @@ import streamlit as st
 from cutegen_core.evaluate.evidence.failure import mode_text, run_text
 from cutegen_core.records.evidence import Section
 from cutegen_core.records.trial import Status, WorkloadVerdict
-from cutegen_core.records.wording import counted, lowered
+from cutegen_core.records.wording import counted, lowered, percent
 from pages.components.session.evidence.sections import rows_table
 from pages.components.shared.texts import Html, escape_html, heading, table, tooltip
 
 _ERROR = "error / tolerance"
-_NOTHING = 1e-4
+_NOTHING, _MANY = 1e-4, 1_000_000
 
 
 def render_runs(runs: Sequence[WorkloadVerdict], every: Section) -> None:
@@ -61,4 +61,6 @@ def _error(runs: Iterable[WorkloadVerdict]) -> str:
     if not ratios:
         return ""
     largest = max(ratios)
-    return f"{largest:.3g}x" if largest > 1 else f"{100 * largest:.2g} %" if largest > _NOTHING else "0 %"
+    if largest > 1:
+        return f"{largest:.3g}x" if largest < _MANY else f"> {_MANY:,}x"
+    return percent(largest) if largest > _NOTHING else "0 %"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import streamlit as st
 
 from cutegen_core.records.evidence import Remark, Section, Tone
@@ -12,6 +14,7 @@ _KINDS = {
     Tone.GOOD: "passed", Tone.BAD: "failed", Tone.BETTER: "passed", Tone.WORSE: "failed", Tone.DOUBTFUL: "warning",
 }  # fmt: skip
 """The shape before a remark, and the class that colours it."""
+_COORDINATES = re.compile(r"\(\d+(, \d+)*\)")
 
 
 def render_section(section: Section, toned_column: int | None = None) -> None:
@@ -54,7 +57,7 @@ def _cell(row: Remark, column: int, toned_column: int | None, notes: int) -> obj
         counted = f"{len(row.notes)} note{'' if len(row.notes) == 1 else 's'}"
         folded = "<br>".join(escape_html(line) for line in row.notes)
         return Html(f"{escape_html(text)}<details><summary>{counted}</summary>{folded}</details>")
-    return text
+    return Html(f'<span class="cg-state">{text}</span>') if _COORDINATES.fullmatch(text) else text
 
 
 def toned(tone: Tone, text: str) -> str:

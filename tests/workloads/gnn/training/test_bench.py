@@ -21,14 +21,14 @@ def measured():
 def test_every_aggregate_and_the_other_mode_have_epochs(measured):
     ran = {(report.epoch, report.aggregate, report.mode) for report in measured.epochs}
     pipelined = {(epoch, name, PipelineMode.PIPELINED) for epoch in (1, 2) for name in TORCH_AGGREGATES}
-    assert ran == pipelined | {(epoch, "spmm", PipelineMode.SERIAL) for epoch in (1, 2)}
+    assert ran == pipelined | {(1, "spmm", PipelineMode.SERIAL)}
     assert len(measured.epochs) == len(ran)
 
 
 def test_all_train_the_same(measured):
     by_epoch = {epoch: [one.loss for one in measured.epochs if one.epoch == epoch] for epoch in (1, 2)}
     for found in by_epoch.values():
-        assert found == pytest.approx([found[0]] * 4, rel=1e-4)
+        assert found == pytest.approx([found[0]] * len(found), rel=1e-4)
 
 
 def test_the_runs_own_aggregate_comes_first_with_its_bound(measured):

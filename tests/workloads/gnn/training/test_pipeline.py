@@ -65,9 +65,9 @@ def test_a_batch_sent_in_one_piece_is_the_batch(layered, place):
         for batch in loader:
             flight, sampled = run.device.send(batch), batch.sampled
             assert flight.inputs.labels.tolist() == run.graph.labels[sampled.nodes[: len(batch.labels)]].tolist()
-            assert (flight.nodes is None) == (place is Place.HOST)
-            if flight.nodes is not None:
-                assert flight.nodes.tolist() == sampled.nodes.tolist()
+            assert (flight.inputs.nodes is None) == (place is Place.HOST)
+            if flight.inputs.nodes is not None:
+                assert flight.inputs.nodes.tolist() == sampled.nodes.tolist()
             for hop, want in zip(flight.inputs.hops, sampled.hops, strict=True):
                 assert (hop.idx.tolist(), hop.indptr.tolist()) == (want.idx.tolist(), want.indptr.tolist())
                 assert (hop.idx.data_ptr() % 16, hop.indptr.data_ptr() % 16) == (0, 0)

@@ -37,7 +37,7 @@ def test_two_ranks_learn_what_one_process_learns(tmp_path):
         lines, code = ended(process)
     assert code == 0, lines
     kinds = [kind for kind, _ in lines]
-    assert kinds.count("epoch") == 2
+    assert kinds.count("report") == 2
     assert kinds.count("result") == 1
     together = lines[-1][1]
     assert together.machine["ranks"] == "2"
@@ -67,7 +67,7 @@ LONG = replace(SMALL, ranks=2, epochs=10_000)
 @pytest.mark.parametrize("victim", ["a rank", pytest.param("the run", marks=pytest.mark.thorough)])
 def test_when_one_ends_all_end(tmp_path, victim):
     with started(tmp_path, LONG) as process:
-        wait_for(process, "epoch")
+        wait_for(process, "report")
         ranks = ranks_of(process)
         os.kill(ranks[1] if victim == "a rank" else process.pid, signal.SIGKILL)
         lines, code = ended(process)
@@ -85,7 +85,7 @@ def test_ranks_that_are_asked_to_end_stop_at_one_batch(tmp_path):
     """Their checkpoint continues the curve of ranks that were never asked."""
     settings = replace(LONG, batch_size=16, checkpoint=str(tmp_path / "kept"))
     with started(tmp_path, settings) as process:
-        wait_for(process, "epoch", 2)
+        wait_for(process, "report", 2)
         process.send_signal(signal.SIGTERM)
         _, code = ended(process)
     assert code == 128 + signal.SIGTERM

@@ -15,14 +15,26 @@ from cutegen_core.kernel.kernel_file import KernelFile, parse
 from cutegen_core.propose.playbook.variants import Variant
 from cutegen_core.records.errors import KernelFileError
 
+_FASTEST_PRODUCTS = ("warp groups", "tensor cores", "multistage")
 _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\bnaive\b|\bsimpl\w+|\bfrom scratch\b|\bstart over\b", ("naive",)),
-    (r"\bprefetch\w*|\bdouble.?buffer\w*|\bpipelin\w*", ("prefetch",)),
+    (r"\bwgmma\b|\btma\b|\bpersistent\b", ("warp groups",)),
+    (r"\bmma\b|\bldmatrix\b", ("tensor cores",)),
+    (r"\bsplit.?k\b|\bstream.?k\b", ("split",)),
+    (
+        r"\bprefetch\w*|\bdouble.?buffer\w*|\bpipelin\w*|\bcp.?async\b|\bstages\b",
+        ("multistage", "tensor cores", "prefetch"),
+    ),
+    (r"\bunroll\w*|\bdirect\w*", ("direct",)),
     (r"\bshared memory\b|\bstag\w+|\btiled\b|\btiling\b|\bcoalesc\w*", ("tiled",)),
+    (r"\bonline\b|\bflash\w*", ("online",)),
     (r"\bshuffles?\b|\bwarps?\b|\bone block (?:a|per) row\b", ("shuffle",)),
     (r"\bin registers\b|\bregister.resident\b|\bread once\b|\bsingle pass\b|\bregisters variant\b", ("registers",)),
     (r"\bvectori[sz]\w*|\b128.?bit\b|\bfloat4\b|\bwide loads?\b", ("vectorised", "registers")),
-    (r"\btuned?\b|\btuning\b|\btunable\b|\bfastest\b", ("tuned", "prefetch", "registers")),
+    (
+        r"\btuned?\b|\btuning\b|\btunable\b|\bfastest\b",
+        ("tuned", *_FASTEST_PRODUCTS, "registers"),
+    ),
 )
 _SIZES: tuple[tuple[str, tuple[str, ...], int], ...] = (
     (r"\b(?:larger|bigger|wider) tiles?\b", ("BM", "BN", "BX", "ITEMS"), +1),

@@ -1,0 +1,118 @@
+"""Take a set of problems through sessions, and print what came of it; go on with a bench that was stopped."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import time
+from collections.abc import Sequence
+
+from cutegen_core import engine, views
+from cutegen_core.printing import print_json
+from cutegen_core.problems import sets
+from cutegen_core.propose import registry
+from cutegen_core.records import as_json
+from cutegen_core.records.bench import BenchSettings
+from cutegen_core.records.errors import MachineError, UsageError
+from cutegen_core.records.job import JobKind, JobState
+from cutegen_core.records.wording import counted
+from cutegen_core.trajectory import jobs
+from cutegen_core.trajectory.store import Store
+from cutegen_core.wiring import make_executor
+
+_POLL_S = 0.2
+
+
+def bench(arguments: argparse.Namespace) -> int:
+    """Run a bench to its end; exit code 0 if every problem has a kernel that passed."""
+    store = Store()
+    job = _go_on(store, arguments.go_on) if arguments.go_on else _create(store, arguments)
+    _follow(store, job, quiet=arguments.json)
+    lines = views.bench_lines(store, job)
+    figures = views.bench_figures(lines)
+    if arguments.json:
+        plain = [line._asdict() for line in lines]
+        print_json({"bench": job, "problems": plain, "figures": figures._asdict() if figures else None})
+    for words in (
+        () if arguments.json else (*_table(lines), *views.bench_words(lines), *_against(store, lines, arguments))
+    ):
+        print(words)
+    return 0 if figures and figures.passed == figures.problems else 1
+
+
+def _create(store: Store, arguments: argparse.Namespace) -> str:
+    if not arguments.set:
+        raise UsageError(f"name a set with --set: {', '.join(sets.SETS)}, or a folder; or go on with --go-on BENCH")
+    problems = sets.resolve(arguments.set, arguments.checkout)
+    if arguments.executor:
+        make_executor(arguments.executor)
+    registry.check(arguments.strategy, arguments.proposer, {})
+    settings = BenchSettings(
+        arguments.set, problems, arguments.proposer, arguments.strategy, arguments.executor, arguments.arch or "",
+        arguments.max_steps, arguments.model, arguments.budget_tokens, arguments.at_once,
+    )  # fmt: skip
+    title = f"{arguments.set}: {counted(len(problems), 'problem')}, {arguments.proposer}"
+    return jobs.create(store, JobKind.BENCH, title, as_json.dump(settings))
+
+
+def _go_on(store: Store, prefix: str) -> str:
+    job = jobs.find(store, prefix, JobKind.BENCH)
+    if jobs.get(store, job).is_over and not jobs.put_back(store, job):
+        raise UsageError(f"bench {job} is done; `cutegen bench --set ...` begins another")
+    return job
+
+
+def _follow(store: Store, job: str, *, quiet: bool) -> None:
+    """Wait for the end of a bench; Ctrl-C stops it, and `--go-on` goes on with it.
+
+    Raises:
+        MachineError: it failed.
+    """
+    done = threading.Event()
+    threading.Thread(target=engine.keep_running, args=(done,), daemon=True).start()
+    if not quiet:
+        print(f"bench {job}", file=sys.stderr)
+    told = 0
+    try:
+        while True:
+            now = jobs.get(store, job)
+            lines = views.bench_lines(store, job)
+            for line in () if quiet else lines[told:]:
+                print(f"{line.problem}: {line.outcome} {line.why or line.idea} ({line.seconds:.0f} s)", file=sys.stderr)
+            told = len(lines)
+            if now.is_over:
+                break
+            time.sleep(_POLL_S)
+    except KeyboardInterrupt:
+        jobs.request_stop(store, job)
+        print(f"stopped; `cutegen bench --go-on {job}` goes on with it", file=sys.stderr)
+        raise
+    finally:
+        done.set()
+    if now.state is not JobState.DONE:
+        raise MachineError(f"bench {job} is {now.state}: {now.error or 'no reason was given'}. Go on: --go-on {job}")
+
+
+def _table(lines: Sequence[views.BenchLine]) -> list[str]:
+    head = f"{'problem':46} {'outcome':24} {'s':>5} {'us':>9} {'bound':>6} " + " ".join(
+        f"{name:>13}" for name in views.BASELINES
+    )
+    return [head, *map(_row, lines)]
+
+
+def _row(line: views.BenchLine) -> str:
+    times = f"{line.latency_us:9.1f}" if line.latency_us else f"{'-':>9}"
+    reached = f"{100 * line.share:5.0f}%" if line.share else f"{'-':>6}"
+    ratios = (line.speedups.get(name) for name in views.BASELINES)
+    ratio = " ".join(f"{value:12.2f}x" if value else f"{'-':>13}" for value in ratios)
+    return f"{line.problem[:46]:46} {line.outcome:24} {line.seconds:5.0f} {times} {reached} {ratio} {line.why}".rstrip()
+
+
+def _against(store: Store, lines: Sequence[views.BenchLine], arguments: argparse.Namespace) -> list[str]:
+    """Return what differs from an earlier bench, if one was named."""
+    if not arguments.against:
+        return []
+    earlier = jobs.find(store, arguments.against, JobKind.BENCH)
+    found = views.compare_benches(views.bench_lines(store, earlier), lines)
+    return [f"compared with bench {earlier}:", *(found or ["  nothing changed"])]

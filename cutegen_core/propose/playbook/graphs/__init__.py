@@ -1,0 +1,1 @@
+"""Prepare a traced graph for lowering (`sizes`, `in_place`), and its values for planning (`choice`)."""

@@ -1,0 +1,86 @@
+"""Choose between ways to compute the same value, for a naive kernel (`simplest`) and for all others (`spread`).
+
+1. A reduction with few results is spread over many blocks: the inner dimensions first, then what that leaves. The parts
+   lie in a buffer, and a second kernel reduces them in a fixed order: every run gives the same bits.
+2. The scores of attention stay inside a kernel; a naive one writes them to memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from cutegen_core.propose.playbook.values import (
+    ONE,
+    Compute,
+    DotProductAttention,
+    Flip,
+    Join,
+    Move,
+    Product,
+    Reduce,
+    Reshape,
+    Scan,
+    Value,
+)
+
+_BLOCKS = 256
+"""Results below which a reduction leaves most of a GPU idle."""
+_ELEMENTS = 1 << 16
+"""Elements from which a second kernel pays."""
+
+
+def spread(value: Value) -> Value:
+    """Return the value as many blocks compute it."""
+    return _Choice(simplest=False).of(value)
+
+
+def simplest(value: Value) -> Value:
+    """Return the value as a reader writes it down first."""
+    return _Choice(simplest=True).of(value)
+
+
+class _Choice:
+    """Rebuilds values, each once."""
+
+    def __init__(self, *, simplest: bool) -> None:
+        self._simplest = simplest
+        self._known: dict[Value, Value] = {}
+
+    def of(self, value: Value) -> Value:
+        if value not in self._known:
+            self._known[value] = self._rebuilt(value)
+        return self._known[value]
+
+    def _rebuilt(self, value: Value) -> Value:
+        match value:
+            case Compute():
+                return replace(value, operands=tuple(self.of(o) for o in value.operands))
+            case DotProductAttention() if self._simplest:
+                return self.of(value.plain)
+            case DotProductAttention():
+                return replace(value, q=self.of(value.q), k=self.of(value.k), v=self.of(value.v))
+            case Product():
+                return replace(value, a=self.of(value.a), b=self.of(value.b))
+            case Join():
+                return replace(value, pieces=tuple(self.of(p) for p in value.pieces))
+            case Reduce():
+                rebuilt = replace(value, operand=self.of(value.operand))
+                return rebuilt if self._simplest else _in_two(rebuilt)
+            case Move() | Reshape() | Scan() | Flip():
+                return replace(value, operand=self.of(value.operand))
+        return value
+
+
+def _in_two(value: Reduce) -> Reduce:
+    sizes = value.operand.sizes
+    if value.numel >= _BLOCKS or prod(sizes[a] for a in value.axes) < _ELEMENTS:
+        return value
+    outer = list(value.axes)
+    while len(outer) > 1 and value.numel * prod(sizes[a] for a in outer[:-1]) >= _BLOCKS:
+        outer.pop()
+    inner = value.axes[len(outer) :]
+    if not inner:
+        return value
+    dims = tuple(ONE if k in inner else d for k, d in enumerate(value.operand.dims))
+    return replace(value, operand=replace(value, dims=dims, axes=inner), axes=tuple(outer))

@@ -1,0 +1,24 @@
+"""Name the operations of a graph that the playbook has no rule for."""
+
+from __future__ import annotations
+
+from cutegen_core.propose.playbook.graphs.in_place import needed
+from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
+from cutegen_core.propose.playbook.rules import RULES, SEVERAL
+from cutegen_core.records import operations as ops
+from cutegen_core.records.graph import Graph
+from cutegen_core.records.operations import Flow
+
+
+def operations_without_rule(graph: Graph) -> tuple[str, ...]:
+    """Return such operations that an output is made of, as traced, each once."""
+    counted = needed(graph)
+    unknown = (
+        node.op
+        for node in graph.nodes
+        if node.name in counted
+        and node.op not in ("input", "constant")
+        and not any(ops.name(node) in known for known in (RULES, SEVERAL, UNARY, BINARY))
+        and ops.traits(node).flow is not Flow.COPY
+    )
+    return tuple(dict.fromkeys(unknown))

@@ -1,0 +1,157 @@
+"""Tell the numbers of a traced graph that follow the workload's sizes from those that never change.
+
+A graph holds plain numbers: a group count, the end of a slice, `1 / sqrt(d)`. They are those of one workload. Traced
+again at others:
+
+1. A number that is the same everywhere is a constant.
+2. One that differs must be an expression of the plan's names: a dimension or a number of the module, at every workload.
+3. One that differs in no known way has no kernel that holds for all workloads: `text_of` raises NotInPlaybook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+
+from cutegen_core.propose.playbook.values import NotInPlaybook, Sized, SizedFloat, SizedInt
+from cutegen_core.records import operations as ops
+from cutegen_core.records.graph import Graph, Node, Operand
+from cutegen_core.records.problem import Signature
+
+Traced = tuple[Graph, Signature]
+"""A reference at one workload."""
+_Numbers = tuple[int | float, ...]
+"""One number at every workload."""
+
+_DEFAULTS: tuple[tuple[str, tuple[Operand, ...]], ...] = (
+    ("conv_transpose", (None, None, None, 1, 0, 0, 1, 1)),
+    ("conv", (None, None, None, 1, 0, 1, 1)),
+    ("max_pool", (None, None, None, 0, 1, False)),
+    ("avg_pool", (None, None, None, 0, False, True, None)),
+)
+"""Operands of a number for each dimension, or for the groups, by the beginning of the operation's name."""
+
+
+def with_sizes(graph: Graph, signature: Signature, others: Sequence[Traced]) -> Graph:
+    """Return the graph with every number as it follows the sizes, from the same reference at other workloads.
+
+    Raises:
+        NotInPlaybook: the operations themselves change with the sizes.
+    """
+    usable = [(g, s) for g, s in others if g.nodes]
+    if not usable or not graph.nodes:
+        return graph
+    graphs = [graph, *(g for g, _ in usable)]
+    operations = {tuple((node.name, node.op) for node in g.nodes) for g in graphs}
+    if len(operations) > 1:
+        raise NotInPlaybook("a reference whose operations change with the sizes of the workload is not in the playbook")
+    names = _PlanNames([signature, *(s for _, s in usable)])
+    nodes = tuple(_node(nodes, names) for nodes in zip(*(g.nodes for g in graphs), strict=True))
+    return replace(graph, nodes=nodes)
+
+
+class _PlanNames:
+    """The numbers that a plan knows by name."""
+
+    def __init__(self, signatures: Sequence[Signature]) -> None:
+        self._dimensions = _common([dict(_dimensions(s)) for s in signatures])
+        self._scalars = _common([dict(s.scalars) for s in signatures])
+        self._found: dict[tuple[type[Sized], _Numbers], Sized] = {}
+
+    def number(self, values: _Numbers) -> Sized:
+        """Return a number with its expression; without one if there is none."""
+        made = SizedInt if all(isinstance(v, int) for v in values) else SizedFloat
+        key = (made, values)  # 1 and 1.0 are equal
+        if key not in self._found:
+            text = _text(values) if len(set(values)) == 1 else next(self._expressions(values), "")
+            self._found[key] = made.of(values[0], text)
+        return self._found[key]
+
+    def _expressions(self, values: _Numbers) -> Iterator[str]:
+        known = {**self._dimensions, **self._scalars}
+        yield from (name for name, own in known.items() if own == values)
+        if not all(isinstance(v, int) for v in values):
+            for power in ("-0.5", "0.5", "-1"):
+                yield from (f"{n} ** {power}" for n, own in known.items() if _close(own, values, float(power)))
+            return
+        for name, own in known.items():
+            yield from _shifted(name, own, values)
+        for (a, of_a), (b, of_b) in product(known.items(), repeat=2):
+            if all(x * y == v for x, y, v in zip(of_a, of_b, values, strict=True)):
+                yield f"{a} * {b}"
+            if all(y and x // y == v for x, y, v in zip(of_a, of_b, values, strict=True)):
+                yield f"({a} // {b})"
+
+
+def _shifted(name: str, own: _Numbers, values: _Numbers) -> Iterator[str]:
+    """Yield the expression of values that differ from these by a constant, or by a constant factor."""
+    steps = {v - n for v, n in zip(values, own, strict=True)}
+    if len(steps) == 1:
+        (step,) = steps
+        yield f"({name} {'-' if step < 0 else '+'} {abs(step)})"
+    if own[0] and values[0] and values[0] % own[0] == 0 and _all_equal(v - n * (values[0] // own[0]) for v, n in
+                                                                      zip(values, own, strict=True)):  # fmt: skip
+        yield f"{values[0] // own[0]} * {name}"
+    parts = own[0] // values[0] if values[0] else 0
+    if parts > 1 and all(n // parts == v for v, n in zip(values, own, strict=True)):
+        yield f"({name} // {int(parts)})"
+
+
+def _all_equal(differences: Iterator[int | float]) -> bool:
+    return not any(differences)
+
+
+def _close(own: _Numbers, values: _Numbers, power: float) -> bool:
+    return all(n > 0 and abs(n**power - v) <= 1e-9 * abs(v) for n, v in zip(own, values, strict=True))
+
+
+def _dimensions(signature: Signature) -> Iterator[tuple[str, int]]:
+    for tensor in signature.inputs:
+        yield from ((f"{tensor.name}.shape[{i}]", size) for i, size in enumerate(tensor.shape))
+
+
+def _common(found: Sequence[Mapping[str, int | float]]) -> dict[str, _Numbers]:
+    """Return each name's numbers at every workload, of names that all have; True and False are no sizes."""
+    names = [n for n in found[0] if all(n in f and not isinstance(f[n], bool) for f in found)]
+    return {name: tuple(f[name] for f in found) for name in names}
+
+
+def _text(values: _Numbers) -> str:
+    return repr(values[0])
+
+
+def _node(nodes: Sequence[Node], names: _PlanNames) -> Node:
+    first = nodes[0]
+    if first.op == "input":
+        return first
+    args = _operands(_completed(nodes), names)
+    kwargs = {key: _operand([n.kwargs[key] for n in nodes], names) for key in first.kwargs}
+    shape = tuple(size for size in _operands([n.shape for n in nodes], names) if isinstance(size, int))
+    return replace(first, args=args, kwargs=kwargs, shape=shape)
+
+
+def _completed(nodes: Sequence[Node]) -> list[tuple[Operand, ...]]:
+    """Return the operands at every workload; a trace leaves out the last ones where they are the defaults."""
+    longest = max((n.args for n in nodes), key=len)
+    defaults = next((found for prefix, found in _DEFAULTS if ops.name(nodes[0]).startswith(prefix)), ())
+    return [(*n.args, *(_like(longest[k], d) for k, d in enumerate(defaults[: len(longest)]) if k >= len(n.args)))
+            for n in nodes]  # fmt: skip
+
+
+def _like(given: Operand, default: Operand) -> Operand:
+    return (default,) * len(given) if isinstance(given, tuple) else default
+
+
+def _operands(each: Sequence[tuple[Operand, ...]], names: _PlanNames) -> tuple[Operand, ...]:
+    if len({len(operands) for operands in each}) > 1:
+        raise NotInPlaybook("an operand whose length changes with the sizes of the workload is not in the playbook")
+    return tuple(_operand(column, names) for column in zip(*each, strict=True))
+
+
+def _operand(column: Sequence[Operand], names: _PlanNames) -> Operand:
+    first = column[0]
+    if isinstance(first, tuple):
+        return _operands([c for c in column if isinstance(c, tuple)], names)
+    numbers = tuple(c for c in column if isinstance(c, int | float) and not isinstance(c, bool))
+    return names.number(numbers) if len(numbers) == len(column) else first

@@ -1,0 +1,58 @@
+"""Which kernels a matrix product has: by its types, by what the problem allows, by the device."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from cutegen_core.propose.playbook.products import simt, tensor_cores
+from cutegen_core.propose.playbook.products.split import split, wanted_shares
+from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.target import Target
+from cutegen_core.propose.playbook.writing import Level
+
+_NAIVE = Level("naive", "one thread, one element of the result", simt.naive)
+_TILED = Level("tiled", "64 x 64 tiles staged in shared memory, 4 x 4 results a thread", simt.tiled)
+_MULTISTAGE = Level(
+    "multistage",
+    "cp.async through several stages of shared memory, two sets of registers, 128-bit reads and stores, tiles tunable",
+    simt.multistage,
+)
+
+_TENSOR_CORES = Level(
+    "tensor cores",
+    "mma m16n8k16 on tiles that cp.async brings through several swizzled stages, ldmatrix, tiles tunable",
+    tensor_cores.sm80,
+)
+
+_WARP_GROUPS = Level(
+    "warp groups",
+    "TMA brings tiles to wgmma: one warp group copies, two multiply, blocks stay and go on to the next tile",
+    tensor_cores.sm90,
+)
+
+
+_SPLIT = "the long sum cut into shares for several blocks, which a second kernel adds up in one order, shares tunable"
+_SHARED = {
+    "float32": simt.multistage, "float64": simt.multistage, "float16": tensor_cores.sm80, "bfloat16": tensor_cores.sm80
+}  # fmt: skip
+SM_COUNT = 108
+"""Of the smallest device that products are cut for, where none is known."""
+
+
+def menu(region: Region, target: Target) -> tuple[Level, ...]:
+    """Return the kernels of a product, simplest first."""
+    assert region.a is not None
+    assert region.b is not None
+    types = {region.a.dtype, region.b.dtype}
+    levels = [_NAIVE, _TILED]
+    if types in ({"float32"}, {"float64"}):
+        levels.append(_MULTISTAGE)
+    elif types in ({"float16"}, {"bfloat16"}):
+        levels.append(_TENSOR_CORES)
+        if target.has_wgmma and tensor_cores.can_be_mapped(region):
+            levels.append(_WARP_GROUPS)
+    shares = wanted_shares(region, target.device.sm_count if target.device else SM_COUNT)
+    if shares > 1 and types <= set(_SHARED):
+        write = partial(split, shares=shares, write=_SHARED[region.a.dtype])
+        levels.append(Level("split", _SPLIT, write))
+    return tuple(levels)

@@ -1,0 +1,43 @@
+"""Cut a long sum into shares: a product that writes each share's sums to scratch, and a kernel that adds them up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from cutegen_core.propose.playbook.kernels import MappedProduct
+from cutegen_core.propose.playbook.naming import Naming, fresh
+from cutegen_core.propose.playbook.regions import Region, RegionResult
+from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
+
+SHARES = (2, 4, 8, 16, 32, 64)
+_TILE, _LEAST_DEPTH, _BLOCKS = 128, 256, 2
+WriteShares = Callable[[Region, str, Naming, str, str], RegionText]
+"""Writes a product of which `SPLITS` blocks share each tile; the last argument is that parameter's name."""
+
+
+def wanted_shares(region: Region, sm_count: int) -> int:
+    """Return into how many shares the sum of the traced workload is best cut: 1 where its tiles fill the device."""
+    *batch, rows, columns = (m.extent.size for m in region.outer)
+    tiles = -(-rows // _TILE) * -(-columns // _TILE)
+    for size in batch:
+        tiles *= size
+    most = min(_BLOCKS * sm_count // max(1, tiles), region.reduced[0].extent.size // _LEAST_DEPTH)
+    return max((n for n in SHARES if n <= most), default=1)
+
+
+def split(region: Region, name: str, naming: Naming, suffix: str, shares: int, write: WriteShares) -> RegionText:
+    """Write both kernels; `shares` is the default of the parameter."""
+    parts, out = fresh("shares", naming.taken), region.stores[0].out
+    access = replace(out, tensor=parts, dtype="float64" if out.dtype == "float64" else "float32")
+    bare = replace(region.terms, terms={}, sizes={}, _known={})
+    plain = replace(region, terms=bare, stores=(RegionResult("acc", access),))
+    k = MappedProduct(region, f"{name}_sum", naming)
+    k.pass_count()
+    piece = write(plain, name, naming, suffix, f"SPLITS{suffix}")
+    piece.param("SPLITS", shares, *SHARES)
+    piece.scratch.append(ScratchText(parts, access.dtype, (f"SPLITS{suffix}", k.L, k.M, k.N)))
+    piece.code += "\n" + render("product_sum.cu.j2", k=k, split=f"SPLITS{suffix}", parts=naming.tensor(parts))
+    grid = (f"ceil_div({k.L} * {k.M} * {k.N}, 256)",)
+    piece.launches.append(LaunchText(f"{k.name}<SPLITS{suffix}>", grid, ("256",), (*k.arguments, parts)))
+    return piece

@@ -1,0 +1,114 @@
+"""Write products on tensor cores: mma of a warp with cp.async and ldmatrix, wgmma of warp groups with TMA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from cutegen_core.propose.playbook.kernels import MappedProduct, ProductKernel
+from cutegen_core.propose.playbook.naming import Naming, fresh
+from cutegen_core.propose.playbook.parameters import ELEMENT
+from cutegen_core.propose.playbook.products import simt
+from cutegen_core.propose.playbook.products.simt import layers
+from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.writing import LaunchText, RegionText, TensorMapText, render
+from cutegen_core.records.problem import ITEMSIZE
+
+_OPERATION = {"float16": "SM80_16x8x16_F32F16F16F32_TN", "bfloat16": "SM80_16x8x16_F32BF16BF16F32_TN"}
+_VECTOR = 8
+
+
+def sm80(region: Region, name: str, naming: Naming, suffix: str, split: str = "") -> RegionText:
+    """Operands of halves; where they are no whole vectors, they are copied element by element."""
+    piece, k = RegionText(suffix), ProductKernel(region, name, naming)
+    if split:
+        k.pass_count()
+    p = {"BM": piece.param("BM", 128, 64, 128), "BN": piece.param("BN", 128, 64, 128, 256)}
+    p |= {"BK": piece.param("BK", 64, 32, 64), "STAGES": piece.param("STAGES", 3, 2, 3, 4)}
+    p |= {"DOWN": piece.param("DOWN", 2, 1, 2, 4), "ACROSS": piece.param("ACROSS", 2, 1, 2, 4)}
+    threads = f"32 * {p['DOWN']} * {p['ACROSS']}"
+    smem = f"({p['BM']} + {p['BN']}) * {p['BK']} * {p['STAGES']} * 2"
+    piece.where += [
+        f"{smem} <= smem_max",
+        f"{p['BM']} % (32 * {p['DOWN']}) == 0 and {p['BN']} % (32 * {p['ACROSS']}) == 0",
+        f"{p['BM']} * {p['BN']} <= 128 * {threads}",
+        f"{threads} <= {p['BM']} * {p['BK']} // {_VECTOR}",
+    ]
+    piece.code = render(
+        "product_sm80.cu.j2",
+        k=k,
+        p=p,
+        element=ELEMENT[k.dtype],
+        operation=_OPERATION[k.dtype],
+        vector=_VECTOR,
+        split=split,
+    )
+    grid = f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", layers(k, split)
+    whole = k.aligned(_VECTOR, along_k=True)
+    for v, when in ((_VECTOR, whole), (1, f"not ({whole})")):
+        piece.launch(
+            f"{name}<{', '.join([*p.values(), str(v), *([split] if split else [])])}>", grid, (threads,), k, when, smem
+        )
+    return piece
+
+
+def can_be_mapped(region: Region) -> bool:
+    """Return whether TMA reaches the operands and the result: one batch, something contiguous, halves."""
+    *batch, rows, columns = region.outer
+    (inner,) = region.reduced
+    assert region.a is not None
+    assert region.b is not None
+    reached = all(
+        "1" in (side.stride(access).text, inner.stride(access).text)
+        for access, side in ((region.a, rows), (region.b, columns))
+    )
+    return reached and len(batch) <= 1 and ITEMSIZE[region.stores[0].out.dtype] == ITEMSIZE[region.a.dtype]
+
+
+def sm90(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    """Operands of halves that TMA can bring; where they are no whole vectors, the tiled SIMT kernel is launched."""
+    piece, k = RegionText(suffix), MappedProduct(region, name, naming)
+    p = {"GROUPS": piece.param("GROUPS", 2, 1, 2), "BN": piece.param("BN", 256, 64, 128, 192, 256)}
+    p |= {"STAGES": piece.param("STAGES", 4, 2, 3, 4, 5, 6), "RASTER": piece.param("RASTER", 16, 4, 8, 16)}
+    smem = f"{p['STAGES']} * (64 * {p['GROUPS']} + {p['BN']}) * 128 + {p['GROUPS']} * 16384 + 2048"
+    piece.where += [f"{smem} <= smem_max", f"{p['GROUPS']} == 2 or {p['BN']} <= 128"]
+    maps = {side: fresh(f"{side}_map", naming.taken) for side in ("a", "b", "out")}
+    batched = _add_maps(piece, k, maps, p)
+    k.pass_count()
+    piece.code = render("product_wgmma.cu.j2", k=k, p=p, maps=maps, batched=batched, element=ELEMENT[k.dtype])
+    piece.includes += ["cutlass/arch/barrier.h", "cutlass/arch/reg_reconfig.h"]
+    whole = f"{k.aligned(_VECTOR, along_k=True)} and {k.N} % {_VECTOR} == 0"
+    tiles = f"ceil_div({k.M}, 64 * {p['GROUPS']}) * ceil_div({k.N}, {p['BN']}) * {k.L}"
+    grid, block = (f"min(sm_count, {tiles})",), (f"128 * ({p['GROUPS']} + 1)",)
+    kernel = f"{name}<{', '.join(p.values())}>"
+    piece.launches.append(LaunchText(kernel, grid, block, (*maps.values(), *k.arguments), whole, smem))
+    any_size = simt.tiled(region, f"{name}_any", naming, f"_ANY{suffix}")
+    piece.code += "\n" + any_size.code
+    piece.params += any_size.params
+    piece.launches += [replace(launch, when=f"not ({whole})") for launch in any_size.launches]
+    return piece
+
+
+def _add_maps(piece: RegionText, k: ProductKernel, maps: Mapping[str, str], p: Mapping[str, str]) -> dict[str, bool]:
+    """Add the tensor maps of operands and result; return which have a batch."""
+    *batch, rows, columns = k.region.outer
+    (inner,) = k.region.reduced
+    a, b, out = k.region.a, k.region.b, k.region.stores[0].out
+    assert a is not None
+    assert b is not None
+    found: dict[str, bool] = {}
+    for side, access, across, down, box in (
+        ("a", a, *((rows, inner, "64") if k.a_fast else (inner, rows, f"64 * {p['GROUPS']}"))),
+        ("b", b, *((columns, inner, "64") if k.b_fast else (inner, columns, p["BN"]))),
+        ("out", out, columns, rows, "64"),
+    ):
+        several = [m for m in batch if m.stride(access).text != "0"]
+        found[side] = bool(several)
+        modes = (across, down, *several)
+        boxes, dims = ("64", box, *("1" for _ in several)), tuple(m.extent.text for m in modes)
+        strides = tuple(m.stride(access).text for m in modes[1:])
+        promotion = "none" if side == "out" else "256B"
+        piece.maps.append(
+            TensorMapText(maps[side], access.tensor, boxes, dims, strides, access.offset.text, "128B", promotion)
+        )
+    return found

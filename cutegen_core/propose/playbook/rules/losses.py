@@ -1,0 +1,196 @@
+"""Rules of the losses: a formula for each element or each row, then a mean or a sum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
+from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, mul, sub
+from cutegen_core.propose.playbook.rules.reductions import mean_of
+from cutegen_core.propose.playbook.values import (
+    Size,
+    Value,
+    compute,
+    position,
+    reduce,
+    squeeze,
+    unsqueeze,
+)
+
+# {0}: what was predicted, {1}: what it should be, {2} and {3}: numbers or further operands.
+_SMOOTH_L1 = "abs_of({0} - {1}) < {2} ? {T}(0.5) * ({0} - {1}) * ({0} - {1}) / {2} : abs_of({0} - {1}) - {T}(0.5) * {2}"
+_HUBER = "abs_of({0} - {1}) <= {2} ? {T}(0.5) * ({0} - {1}) * ({0} - {1}) : {2} * (abs_of({0} - {1}) - {T}(0.5) * {2})"
+_DIVERGENCE = "({1} == {T}(0) ? {T}(0) : {1} * log{f}({1})) - {1} * {0}"
+_DIVERGENCE_OF_LOGARITHMS = "exp{f}({1}) * ({1} - {0})"
+_HINGE = (
+    "({1} == {T}(1) ? {0} : {T}(0)) + ({1} == {T}(-1) ? max_of({2} - {0}, {T}(0)) : {T}(0))",
+    "({1} == {T}(1) ? {T}(0) : max_of({2} - {0}, {T}(0))) + ({1} == {T}(-1) ? {T}(0) : {0})",
+)
+_SOFT_MARGIN = "log1p{f}(exp{f}(-{1} * {0}))"
+_ENTROPY = "({1} - {T}(1)) * max_of(log1p{f}(-{0}), {T}(-100)) - {1} * max_of(log{f}({0}), {T}(-100))"
+_ENTROPY_OF_LOGITS = "({T}(1) - {1}) * {0} + log1p{f}(exp{f}(-abs_of({0}))) + max_of(-{0}, {T}(0))"
+
+
+def reduced(each: Value, reduction: object) -> Value:
+    """Return the loss of each element, or their mean or sum; PyTorch counts none, mean, sum from 0."""
+    if reduction in (0, "none"):
+        return each
+    return mean_of(each, (), False) if reduction in (1, "mean") else reduce("sum", each, (), False)
+
+
+def _each(code: str, **numbers: float) -> Rule:
+    """Return the rule of a loss of two tensors; its arguments are they, the reduction, and these numbers."""
+
+    def rule(call: OperationCall) -> Value:
+        a, b = (cast(call.tensor(i), call.node.dtype) for i in (0, 1))
+        more = (like(a, call.number(3 + i, name, default)) for i, (name, default) in enumerate(numbers.items()))
+        return reduced(compute(code, a, b, *more, dtype=call.node.dtype), call.operand(2, "reduction", 1))
+
+    return rule
+
+
+def _divergence(call: OperationCall) -> Value:
+    code = _DIVERGENCE_OF_LOGARITHMS if call.flag(99, "log_target") else _DIVERGENCE
+    return _each(code)(call)
+
+
+def _hinge(call: OperationCall) -> Value:
+    x, target = (cast(call.tensor(i), call.node.dtype) for i in (0, 1))
+    each = compute(_HINGE[0], x, target, like(x, call.number(2, "margin", 1.0)), dtype=x.dtype)
+    return reduced(each, call.operand(3, "reduction", 1))
+
+
+def _ranking(call: OperationCall) -> Value:
+    a, b, target = (cast(call.tensor(i), call.node.dtype) for i in (0, 1, 2))
+    margin = like(a, call.number(3, "margin", 0.0))
+    each = compute("max_of({1} - {0}, {T}(0))", mul(target, sub(a, b)), margin, dtype=a.dtype)
+    return reduced(each, call.operand(4, "reduction", 1))
+
+
+def _binary_entropy(code: str, reduction: int) -> Rule:
+    def rule(call: OperationCall) -> Value:
+        x, target = (cast(call.tensor(i), call.node.dtype) for i in (0, 1))
+        if call.has(3, "pos_weight") and reduction == 4:
+            raise not_in_playbook("weights of the positive class")
+        each: Value = compute(code, x, target, dtype=x.dtype)
+        if call.has(2, "weight"):
+            each = mul(each, call.tensor(2, "weight"))
+        return reduced(each, call.operand(reduction, "reduction", 1))
+
+    return rule
+
+
+def distance(a: Value, b: Value, power: float, eps: float) -> Value:
+    """Return the norm of the differences along the last dimension, each larger by eps, as PyTorch has it."""
+    apart = add(sub(a, b), like(a, eps))
+    if power == 2:
+        return apply("sqrt", reduce("sum", apply("square", apart), (-1,), False))
+    if power == 1:
+        return reduce("sum", apply("abs", apart), (-1,), False)
+    if math.isinf(power) and power > 0:
+        return reduce("max", apply("abs", apart), (-1,), False)
+    raise not_in_playbook(f"a distance of order {power}")
+
+
+def _pairwise(call: OperationCall) -> Value:
+    found = distance(call.tensor(0), call.tensor(1), call.number(2, "p", 2.0), call.number(3, "eps", 1e-6))
+    return unsqueeze(found, -1) if call.flag(4, "keepdim") else found
+
+
+def _triplet(call: OperationCall) -> Value:
+    anchor, positive, negative = (call.tensor(i) for i in range(3))
+    margin, power, eps = call.number(3, "margin", 1.0), call.number(4, "p", 2.0), call.number(5, "eps", 1e-6)
+    near, far = distance(anchor, positive, power, eps), distance(anchor, negative, power, eps)
+    if call.flag(6, "swap"):
+        far = compute("min_of({0}, {1})", far, distance(positive, negative, power, eps), dtype=far.dtype)
+    each = compute("max_of({2} + {0} - {1}, {T}(0))", near, far, like(near, margin), dtype=near.dtype)
+    return reduced(each, call.operand(7, "reduction", 1))
+
+
+def _cosine(call: OperationCall) -> Value:
+    a, b = call.tensor(0), call.tensor(1)
+    axes, least = call.integers(2, "dim") or (1,), like(a, call.number(3, "eps", 1e-8))
+    norms = (apply("sqrt", reduce("sum", apply("square", x), axes, False)) for x in (a, b))
+    longer = [compute("max_of({0}, {1})", norm, least, dtype=a.dtype) for norm in norms]
+    return div(reduce("sum", mul(a, b), axes, False), mul(*longer))
+
+
+def _cosine_embedding(call: OperationCall) -> Value:
+    a, b, target = call.tensor(0), call.tensor(1), call.tensor(2)
+    squares = [add(reduce("sum", apply("square", x), (-1,), False), like(x, 1e-12)) for x in (a, b)]
+    cosine = div(reduce("sum", mul(a, b), (-1,), False), apply("sqrt", mul(*squares)))
+    code = "{1} == {T}(1) ? {T}(1) - {0} : {1} == {T}(-1) ? max_of({0} - {2}, {T}(0)) : {T}(0)"
+    margin = like(cosine, call.number(3, "margin", 0.0))
+    each = compute(code, cosine, cast(target, cosine.dtype), margin, dtype=cosine.dtype)
+    return reduced(each, call.operand(4, "reduction", 1))
+
+
+def _cross_entropy(call: OperationCall) -> Value:
+    x, target = call.tensor(0), call.tensor(1)
+    axis = 1 if len(x.dims) > 1 else 0
+    largest = reduce("max", x, (axis,), True)
+    shifted = sub(x, largest)
+    total = apply("log", reduce("sum", apply("exp", shifted), (axis,), True))
+    smoothing = call.number(5, "label_smoothing", 0.0)
+    if target.dtype in FLOATS:
+        if call.has(2, "weight") or smoothing:
+            raise not_in_playbook("a cross-entropy of probabilities with weights or smoothed labels")
+        return _of_probabilities(call, mul(cast(target, x.dtype), sub(total, shifted)), axis)
+    return _likelihood(call, sub(total, shifted), target, axis, smoothing)
+
+
+def _nll(call: OperationCall) -> Value:
+    x = call.tensor(0)
+    return _likelihood(call, apply("neg", x), call.tensor(1), 1 if len(x.dims) > 1 else 0, 0.0)
+
+
+def _of_probabilities(call: OperationCall, each: Value, axis: int) -> Value:
+    """Return the sum over the classes; its mean is one over everything else."""
+    return reduced(reduce("sum", each, (axis,), False), call.operand(3, "reduction", 1))
+
+
+def _likelihood(call: OperationCall, lost: Value, target: Value, axis: int, smoothing: float) -> Value:
+    """Return what is lost at the target's class, which one thread of a row finds at its own position.
+
+    Args:
+        lost: the negative logarithm of each class's probability.
+    """
+    dtype, classes = lost.dtype, position(lost.dims, axis)
+    hit = compute("{0} == {1}", classes, cast(unsqueeze(target, axis), "int64"), dtype="bool")
+
+    def at_target(value: Value) -> Value:
+        picked = compute("{0} ? {1} : {T}(0)", hit, value, dtype=dtype)
+        return squeeze(reduce("sum", picked, (axis,), True), (axis,))
+
+    each = at_target(lost)
+    ignored = like(classes, call.number(4, "ignore_index", -100))
+    counts: Value = compute("{0} == {1} ? {T}(0) : {T}(1)", cast(target, "int64"), ignored, dtype=dtype)
+    if smoothing:
+        if call.has(2, "weight"):
+            raise not_in_playbook("a cross-entropy with both weights and smoothed labels")
+        spread = div(reduce("sum", lost, (axis,), False), Size((), dtype, lost.dims[axis].text))
+        each = add(mul(each, like(each, 1 - smoothing)), mul(spread, like(each, smoothing)))
+    if call.has(2, "weight"):
+        weight = call.tensor(2, "weight")
+        for _ in lost.dims[axis + 1 :]:
+            weight = unsqueeze(weight, -1)
+        weights = at_target(weight)
+        each, counts = mul(each, weights), mul(counts, weights)
+    each = compute("{1} == {T}(0) ? {T}(0) : {0}", each, counts, dtype=dtype)
+    if call.operand(3, "reduction", 1) in (1, "mean"):
+        return div(reduce("sum", each, (), False), reduce("sum", counts, (), False))
+    return reduced(each, call.operand(3, "reduction", 1))
+
+
+RULES: Mapping[str, Rule] = {
+    "mse_loss": _each("({0} - {1}) * ({0} - {1})"), "l1_loss": _each("abs_of({0} - {1})"),
+    "smooth_l1_loss": _each(_SMOOTH_L1, beta=1.0), "huber_loss": _each(_HUBER, delta=1.0),
+    "kl_div": _divergence, "soft_margin_loss": _each(_SOFT_MARGIN),
+    "hinge_embedding_loss": _hinge, "margin_ranking_loss": _ranking,
+    "binary_cross_entropy": _binary_entropy(_ENTROPY, 3),
+    "binary_cross_entropy_with_logits": _binary_entropy(_ENTROPY_OF_LOGITS, 4),
+    "triplet_margin_loss": _triplet, "pairwise_distance": _pairwise,
+    "cosine_similarity": _cosine, "cosine_embedding_loss": _cosine_embedding,
+    "cross_entropy_loss": _cross_entropy, "nll_loss": _nll, "nll_loss_nd": _nll,
+}  # fmt: skip

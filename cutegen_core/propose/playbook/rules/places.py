@@ -1,0 +1,112 @@
+"""Rules of the operations whose result depends on where an element lies: triangles, arguments of extremes, ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from cutegen_core.propose.playbook.call import OperationCall, Rule
+from cutegen_core.propose.playbook.formulas import cast, like
+from cutegen_core.propose.playbook.pointwise import BINARY
+from cutegen_core.propose.playbook.values import (
+    Value,
+    compute,
+    constant,
+    expand,
+    extent,
+    position,
+    reduce,
+    reshape,
+)
+from cutegen_core.records.graph import Ref
+
+_SHORT = ("float32", "float16", "bfloat16")
+"""What a rank can hold beside a position: arithmetic in 32 bits."""
+
+
+def _triangle(comparison: str) -> Rule:
+    def rule(call: OperationCall) -> Value:
+        x = call.tensor(0)
+        row, column = position(x.dims, -2), position(x.dims, -1)
+        first = like(row, call.number(1, "diagonal", 0))
+        kept = compute(f"{{1}} - {{0}} {comparison} {{2}}", row, column, first, dtype="bool")
+        return compute("{0} ? {1} : {T}(0)", kept, x, dtype=x.dtype)
+
+    return rule
+
+
+def position_of(kind: str, x: Value, axes: tuple[int, ...], keepdim: bool) -> Value:
+    """Return where the largest ("max") or the smallest ("min") element lies; NaN is both, and the first one counts."""
+    if not axes:
+        x, axes = reshape(x, (x.numel,)), (0,)
+    (axis,) = axes
+    where = position(x.dims, axis)
+    if x.dtype in _SHORT:
+        code = "ranked({0}, {1})" if kind == "max" else "ranked(-{0}, {1})"
+        best = reduce("max", compute(code, cast(x, "float32"), where, dtype="int64"), (axis,), keepdim)
+        return compute("2147483647L - ({0} & 4294967295L)", best, dtype="int64")
+    extreme = reduce(kind, x, (axis,), True)
+    hit = compute("{0} == {1} || {0} != {0}", x, extreme, dtype="bool")
+    never = like(where, 2**62)
+    return reduce("min", compute("{0} ? {1} : {2}", hit, where, never, dtype="int64"), (axis,), keepdim)
+
+
+def _argument(kind: str) -> Rule:
+    def rule(call: OperationCall) -> Value:
+        return position_of(kind, call.tensor(0), call.integers(1, "dim"), call.flag(2, "keepdim"))
+
+    return rule
+
+
+def _extreme_and_position(kind: str) -> Callable[[OperationCall], dict[str, Value]]:
+    """Return the results of `max` and `min`: those along a dimension have a second one, the positions."""
+
+    def results(call: OperationCall) -> dict[str, Value]:
+        name, x = call.node.name, call.tensor(0)
+        if isinstance(call.operand(1), Ref):
+            return {name: compute(BINARY[f"{kind}imum"], x, call.tensor(1), dtype=call.node.dtype)}
+        axes, keepdim = call.integers(1, "dim"), call.flag(2, "keepdim")
+        found = {name: reduce(kind, x, axes, keepdim)}
+        return {**found, f"{name}[1]": position_of(kind, x, axes, keepdim)} if axes else found
+
+    return results
+
+
+SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
+    "max": _extreme_and_position("max"), "min": _extreme_and_position("min"),
+}  # fmt: skip
+
+
+def _filled(number: float) -> Rule:
+    """Return a rule for a tensor of one number, of the extents of the operand or of those it names."""
+
+    def rule(call: OperationCall) -> Value:
+        dims = tuple(extent(size) for size in call.node.shape)
+        if call.node.args and call.values.get(getattr(call.operand(0), "node", "")) is not None:
+            source = call.tensor(0)
+            dims = source.dims if source.sizes == tuple(call.node.shape) else dims
+        return expand(constant(number, call.node.dtype), dims)
+
+    return rule
+
+
+def _full(position_of_number: int) -> Rule:
+    def rule(call: OperationCall) -> Value:
+        return _filled(call.number(position_of_number, "fill_value", 0))(call)
+
+    return rule
+
+
+def _arange(call: OperationCall) -> Value:
+    numbers = [a for a in call.node.args if isinstance(a, int | float) and not isinstance(a, bool)]
+    start, step = (numbers[0] if len(numbers) > 1 else 0), (numbers[2] if len(numbers) > 2 else 1)
+    counted = cast(position((extent(call.node.shape[0]),), 0), call.node.dtype)
+    code = "{1} + {0} * {2}"
+    return compute(code, counted, like(counted, start), like(counted, step), dtype=call.node.dtype)
+
+
+RULES: Mapping[str, Rule] = {
+    "triu": _triangle(">="), "tril": _triangle("<="), "argmax": _argument("max"), "argmin": _argument("min"),
+    "zeros_like": _filled(0), "ones_like": _filled(1), "zeros": _filled(0), "ones": _filled(1),
+    "new_zeros": _filled(0), "new_ones": _filled(1), "full_like": _full(1), "full": _full(1), "new_full": _full(2),
+    "arange": _arange,
+}  # fmt: skip

@@ -1,0 +1,149 @@
+"""Write the levels of convolutions and poolings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from math import prod
+
+from cutegen_core.propose.playbook.naming import Naming
+from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.windows.geometry import Window, pinned
+from cutegen_core.propose.playbook.windows.kernels import AxisText, ConvolutionKernel, PoolingKernel
+from cutegen_core.propose.playbook.windows.values import Convolution, Pooling, Sliding
+from cutegen_core.propose.playbook.writing import Level, RegionText, render
+
+FEW_FILTERS = FEW_CHANNELS = 8
+MOST_TAPS = 128
+"""Of a window whose loops are unrolled."""
+
+
+def naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    return _add_naive(RegionText(suffix), _kernel_of(region, name, naming))
+
+
+def convolution_tiled(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
+    piece, k = RegionText(suffix), ConvolutionKernel(region, name, naming)
+    plain = {"BM": (64,), "BN": (64,), "BK": (16,), "TM": (4,), "TN": (4,)}
+    wide = {"BM": (64, 64, 128), "BN": (128, 64, 128), "BK": (8, 8, 16), "TM": (8,), "TN": (8,), "BLOCKS": (2, 1, 2)}
+    p = {n: piece.param(n, *values) for n, values in (wide if tuned else plain).items()}
+    threads = f"({p['BM']} // {p['TM']}) * ({p['BN']} // {p['TN']})"
+    if tuned:
+        piece.where.append(f"{threads} % {p['BN']} == 0")
+    piece.code = render("convolution_tiled.cu.j2", k=k, p=p, prefetch=tuned)
+    piece.launch(f"{name}<{', '.join(p.values())}>", _grid(k, p), (threads,), k)
+    return piece
+
+
+def convolution_multistage(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    piece, k = RegionText(suffix), ConvolutionKernel(region, name, naming)
+    p = {"BM": piece.param("BM", 64, 64, 128), "BN": piece.param("BN", 128, 64, 128), "BK": piece.param("BK", 8, 8, 16)}
+    p |= {"STAGES": piece.param("STAGES", 4, 2, 3, 4), "BLOCKS": piece.param("BLOCKS", 2, 1, 2)}
+    smem = f"({p['BM']} + {p['BN']} + 8) * {p['BK']} * {p['STAGES']} * 4"
+    piece.where.append(f"{smem} <= smem_max")
+    piece.code = render("convolution_multistage.cu.j2", k=k, p=p)
+    threads = f"{p['BM']} * {p['BN']} // 64"
+    piece.launch(f"{name}<{', '.join(p.values())}>", _grid(k, p), (threads,), k, smem=smem)
+    return piece
+
+
+def _grid(k: ConvolutionKernel, p: dict[str, str]) -> tuple[str, str, str]:
+    columns, phases = k.grid
+    depth = k.G if phases == "1" else f"{k.G} * {phases}"
+    return f"ceil_div({columns}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", depth
+
+
+def direct(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
+    """Write the kernel for the traced windows, and the naive one for any other that a workload may have."""
+    piece, sliding = RegionText(suffix), region.sliding
+    assert sliding is not None
+    k = _kernel_of(replace(region, sliding=replace(sliding, windows=tuple(map(pinned, sliding.windows)))), name, naming)
+    w, *others = k.axes
+    items = _items(others[0]) if others else (1,)
+    p = {
+        "BX": piece.param("BX", 32, *((32, 64, 128) if tuned else ())),
+        "BY": piece.param("BY", 4, *((2, 4, 8) if tuned else ())),
+        "ITEMS": piece.param("ITEMS", items[-1], *(items if tuned else ())),
+    }
+    piece.code = render("windows_direct.cu.j2", k=k)
+    blocks = [f"ceil_div({w.places}, {p['BX']})"]
+    if others:
+        blocks += [f"ceil_div({others[0].places}, {p['BY']} * {p['ITEMS']})", *(a.places for a in others[1:]), k.N, k.C]
+    else:
+        blocks.append(f"ceil_div({k.N} * {k.C}, {p['BY']})")
+    when = _as_traced(sliding.windows)
+    kernel = f"{k.name}<{', '.join(p.values())}>"
+    piece.launch(kernel, (" * ".join(blocks),), (p["BX"], p["BY"]), k, when)
+    if when:
+        _add_naive(piece, _kernel_of(region, f"{name}_any", naming), f"not ({when})")
+    return piece
+
+
+def _kernel_of(region: Region, name: str, naming: Naming) -> PoolingKernel | ConvolutionKernel:
+    kind = PoolingKernel if isinstance(region.sliding, Pooling) else ConvolutionKernel
+    return kind(region, name, naming)
+
+
+def _as_traced(windows: Sequence[Window]) -> str:
+    """Return the condition of the plan under which windows are the traced ones; "" if they are always."""
+    numbers = [extent for window in windows for extent in window.numbers if not extent.text.isdigit()]
+    return " and ".join(dict.fromkeys(f"{extent.text} == {extent.size}" for extent in numbers))
+
+
+def _items(axis: AxisText) -> tuple[int, ...]:
+    """Return how many results a thread may make below one another: one where their windows share nothing."""
+    window = axis.window
+    reach = (window.taps.size - 1) * window.dilation.size + 1
+    if reach <= window.stride.size:
+        return (1,)
+    return (1, 2, 4) if reach + 3 * window.stride.size <= 24 else (1, 2)
+
+
+def is_direct(sliding: Sliding) -> bool:
+    """Return whether each thread should walk over its own window: few filters share what a window sees."""
+    if isinstance(sliding, Convolution) and (sliding.transposed or sliding.filters.size >= FEW_FILTERS):
+        return False
+    sizes = [w.taps.size for w in sliding.windows[-2:]]
+    return prod(sizes) <= MOST_TAPS
+
+
+def _add_naive(piece: RegionText, k: PoolingKernel | ConvolutionKernel, when: str = "") -> RegionText:
+    template = "pooling_naive.cu.j2" if isinstance(k, PoolingKernel) else "convolution_naive.cu.j2"
+    block = piece.param("BLOCK", 256)
+    piece.code += ("\n" if piece.code else "") + render(template, k=k, p={"BLOCK": block})
+    piece.launch(f"{k.name}<{block}>", (f"ceil_div({k.N} * {k.C} * {k.P}, {block})",), (block,), k, when)
+    return piece
+
+
+_NAIVE = Level("naive", "one thread, one element of the result", naive)
+_TILED = Level(
+    "tiled", "implicit product: 64 x 64 tiles gathered into shared memory, 4 x 4 results a thread", convolution_tiled
+)
+_PREFETCH = Level(
+    "prefetch",
+    "two stages, 128-bit reads of them, next slice gathered meanwhile, tiles tunable",
+    partial(convolution_tiled, tuned=True),
+)
+_MULTISTAGE = Level(
+    "multistage",
+    "channels of one tap a slice, gathered by cp.async through several stages, two sets of registers, tiles tunable",
+    convolution_multistage,
+)
+_DIRECT = Level(
+    "direct", "window unrolled, several results below one another a thread, which share what they read", direct
+)
+_TUNED = Level("tuned", "the same, with block and results a thread tunable", partial(direct, tuned=True))
+
+
+def menu(region: Region) -> tuple[Level, ...]:
+    """Return the kernels of a convolution or pooling, simplest first."""
+    sliding = region.sliding
+    assert sliding is not None
+    if is_direct(sliding):
+        return _NAIVE, _DIRECT, _TUNED
+    if isinstance(sliding, Pooling):
+        return (_NAIVE,)
+    types = {access.dtype for access in (region.a, region.b) if access is not None}
+    many = sliding.depth.size >= FEW_CHANNELS and types == {"float32"}
+    return _NAIVE, _TILED, _MULTISTAGE if many else _PREFETCH

@@ -1,0 +1,168 @@
+"""Take a set of problems through sessions, in a process of its own.
+
+The engine starts `python -m cutegen_core.session.benching --settings FILE` (`engine.job_slot`), and runs the sessions
+that it creates. It prints lines of JSON: {"progress": ...}, {"report": ...} for each problem that is done, then
+{"result": ...} or {"error": ...}. Asked to end (SIGTERM), it stops its sessions. Run again for the same job, it takes
+the problems that have no report yet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+from cutegen_core.problems import library
+from cutegen_core.records import as_json
+from cutegen_core.records.bench import BenchProgress, BenchResult, BenchRow, BenchSettings
+from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
+from cutegen_core.records.errors import CutegenError
+from cutegen_core.records.event import SessionState
+from cutegen_core.records.problem import Problem
+from cutegen_core.session import start
+from cutegen_core.trajectory import jobs
+from cutegen_core.trajectory.read import summary_of
+from cutegen_core.trajectory.state import WORKING
+from cutegen_core.trajectory.store import Store
+
+_POLL_S = 0.1
+_ENDED_EARLY = (SessionState.STOPPED, SessionState.INTERRUPTED)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--settings", type=Path, required=True)
+    settings = as_json.load(BenchSettings, parser.parse_args().settings.read_bytes())
+    signal.signal(signal.SIGTERM, _end)
+    begun = time.time()
+    store = Store()
+    try:
+        done = _reported(store, settings.job)
+        with library.Loader() as loader:
+            _Bench(store, settings, loader).run([p for p in settings.problems if p not in done], len(done))
+        _say("result", BenchResult(len(settings.problems), time.time() - begun))
+    except (CutegenError, sqlite3.Error, OSError) as error:
+        print(json.dumps({"error": f"the bench of {settings.set_name}: {error}"}), flush=True)
+        return 1
+    finally:
+        store.close()
+    return 0
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+def _reported(store: Store, job: str) -> set[str]:
+    """Return the problems that an earlier run of the job has finished."""
+    return {as_json.load(BenchRow, text).problem for text in jobs.reports(store, job)} if job else set()
+
+
+class _Running(NamedTuple):
+    """A session in progress; `begun` is its start on the monotonic clock."""
+
+    problem: str
+    title: str
+    session: str
+    begun: float
+
+
+class _Begun:
+    """A file of the job's folder: problem -> session."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.sessions: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+
+    def add(self, problem: str, session: str) -> None:
+        self.sessions[problem] = session
+        whole = self._path.with_suffix(".new")
+        whole.write_text(json.dumps(self.sessions))
+        os.replace(whole, self._path)
+
+
+class _Bench:
+    """Keeps `at_once` sessions running until all problems are done."""
+
+    def __init__(self, store: Store, settings: BenchSettings, loader: library.Loader) -> None:
+        self._store, self._settings, self._loader = store, settings, loader
+        self._running: list[_Running] = []
+        self._done = 0
+        self._begun = _Begun(jobs.folder(settings.job) / "sessions.json") if settings.job else None
+
+    def run(self, problems: list[str], done: int) -> None:
+        """Take these problems; so many more of the set were done before."""
+        self._done, total = done, done + len(problems)
+        waiting = iter(problems)
+        try:
+            while self._fill(waiting):
+                _say("progress", BenchProgress(self._done, total, tuple(one.title for one in self._running)))
+                self._wait()
+        finally:
+            for one in self._running:
+                self._store.submit(one.session, Decision(DecisionKind.STOP))
+
+    def _fill(self, waiting: Iterator[str]) -> bool:
+        """Start sessions up to the limit, return whether any runs; a problem that does not load is reported at once."""
+        while len(self._running) < self._settings.at_once and (name := next(waiting, None)) is not None:
+            begun = time.monotonic()
+            try:
+                problem = self._load(name)
+            except CutegenError as error:
+                self._report(BenchRow(name, Path(name).stem, "", str(error), time.monotonic() - begun))
+                continue
+            self._running.append(_Running(name, problem.name, self._session(name, problem), begun))
+        return bool(self._running)
+
+    def _load(self, name: str) -> Problem:
+        path = Path(name)
+        return self._loader.load(path) if path.suffix == ".py" else library.load(name)
+
+    def _session(self, name: str, problem: Problem) -> str:
+        """Return the session that an earlier run of the job began and nobody stopped, else a new one."""
+        begun = self._begun.sessions.get(name) if self._begun else None
+        if begun and summary_of(self._store, begun).status not in _ENDED_EARLY:
+            return begun
+        made = self._create(problem)
+        if self._begun:
+            self._begun.add(name, made)
+        return made
+
+    def _create(self, problem: Problem) -> str:
+        asked = self._settings
+        return start.create(
+            self._store, problem, answered_by=asked.answered_by, strategy=asked.strategy, executor=asked.executor,
+            autonomy=Autonomy.AUTO, max_steps=asked.max_steps, arch=asked.arch or None, model=asked.model,
+            max_tokens=asked.max_tokens,
+        )  # fmt: skip
+
+    def _wait(self) -> None:
+        """Wait until a session is over, and report those that are."""
+        while all(self._works(one) for one in self._running):
+            time.sleep(_POLL_S)
+        for one in [one for one in self._running if not self._works(one)]:
+            self._running.remove(one)
+            self._report(BenchRow(one.problem, one.title, one.session, "", time.monotonic() - one.begun))
+
+    def _works(self, one: _Running) -> bool:
+        return summary_of(self._store, one.session).status in WORKING
+
+    def _report(self, row: BenchRow) -> None:
+        self._done += 1
+        _say("report", row)
+
+
+def _say(word: str, record: object) -> None:
+    print(json.dumps({word: as_json.to_plain(record)}), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

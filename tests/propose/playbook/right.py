@@ -1,0 +1,78 @@
+"""Problems of a few lines, and whether the playbook's kernels for them are right on the emulator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cutegen_core.execute.port import Execution
+from cutegen_core.kernel import kernel_file
+from cutegen_core.kernel.check_arguments import check_arguments
+from cutegen_core.kernel.screening import screen
+from cutegen_core.machine.device import choose_device
+from cutegen_core.propose.playbook import Variant, cute_features, propose
+from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+from cutegen_core.records.trial import Status
+from tests.execute.emulator.emulated import not_asked
+from tests.shared_tools import SharedTools
+
+DEVICE = choose_device("sm_90a")
+
+
+def problem(
+    forward: str, sizes: Mapping[str, int], awkward: Mapping[str, int], init: str = "pass", **inputs: str
+) -> Problem:
+    """A reference in KernelBench's shape with two small workloads; inputs map a name to the code that draws it."""
+    source = "\n".join([
+        "import torch, torch.nn as nn, torch.nn.functional as F",
+        *(f"{name} = {value}" for name, value in sizes.items()),
+        "class Model(nn.Module):",
+        "    def __init__(self):",
+        "        super().__init__()",
+        f"        {init}",
+        f"    def forward(self, {', '.join(inputs)}):",
+        f"        return {forward}",
+        "def get_inputs():",
+        f"    return [{', '.join(inputs.values())}]",
+        "def get_init_inputs():",
+        "    return []",
+    ])  # fmt: skip
+    workloads = (Workload("own", WorkloadRole.BENCHMARK), Workload("awkward", WorkloadRole.EMULATOR, awkward))
+    return Problem("case", "case", source, "test", workloads)
+
+
+def variants_of(case: Problem, shared: SharedTools, scratch: Path) -> tuple[Variant, ...]:
+    """Write the kernels from the benchmark workload, and from what another one shows of its sizes."""
+    reference, (own, awkward) = shared.reference(case, scratch), case.workloads
+    other = reference.graph(awkward), reference.signature(awkward)
+    return propose(reference.graph(own), reference.signature(own), "case", others=[other])
+
+
+def assert_right(
+    case: Problem, variants: Sequence[Variant], workloads: Sequence[Workload], shared: SharedTools, scratch: Path, *,
+    compiled: bool = False,
+) -> None:  # fmt: skip
+    """Run the kernels instrumented on these workloads; `compiled`: they compile for a GPU, too."""
+    reference, executor = shared.reference(case, scratch), shared.executor
+    for variant in variants:
+        kernel = kernel_file.parse(variant.source)
+        assert screen(kernel) == ()
+        assert cute_features(variant.source)["Tensor"] > 0
+        built = executor.build(kernel, {}, not_asked, checked=True)
+        assert built.status is Status.PASSED, f"{variant.name}: {built.message}\n{built.log}"
+        for workload in workloads:
+            signature, inputs = reference.signature(workload), reference.write_inputs(workload, 1)
+            outputs = {spec: scratch / f"{spec.name}.out" for spec in signature.outputs}
+            for spec, path in outputs.items():
+                path.write_bytes(b"\xff" * spec.nbytes)
+            plan = kernel.plan(signature, DEVICE, workload=workload.name)
+            with executor.open(built) as execute:
+                ran = execute(Execution(built, plan, inputs, outputs, order="random", seed=5))
+            where = f"{variant.name} at {workload.name}"
+            assert ran.status is Status.PASSED, f"{where}: {ran.message}"
+            assert not any(c.wrong for c in reference.compare(workload, 1, outputs)), where
+        if compiled:
+            made = shared.compiler().compile(kernel)
+            assert made.status is Status.PASSED, f"{variant.name}: {made.log}"
+            assert check_arguments(plan, made.kernels) == ()
+            assert all(k.spill_store_bytes <= 16 for k in made.kernels)

@@ -1,0 +1,137 @@
+"""Matrix products: which kernels each kind has, that they are right on awkward sizes, and that no banks meet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from cutegen_core.execute.port import Execution
+from cutegen_core.kernel import kernel_file
+from cutegen_core.machine.device import KNOWN
+from cutegen_core.propose.playbook import Target, Variant, menu, propose
+from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+from cutegen_core.records.trial import Status
+from cutegen_core.views.layouts import LayoutTable, Pattern, conflicts, evaluate, find
+from tests.execute.emulator.emulated import not_asked
+from tests.propose.playbook.right import problem
+from tests.shared_tools import SharedTools
+
+SM80, SM90 = KNOWN["sm_80"], KNOWN["sm_90a"]
+LARGE = {"M": 2048, "N": 2048, "K": 256}
+LONG = {"M": 128, "N": 256, "K": 8192}
+RAGGED, WHOLE, SLICES = {"M": 70, "N": 33, "K": 19}, {"M": 200, "N": 136, "K": 72}, {"M": 136, "N": 264, "K": 328}
+HALF, BRAIN = ".half()", ".bfloat16()"
+
+
+def of(forward: str, dtype: str = "", sizes: Mapping[str, int] = LARGE, **draw: str) -> Problem:
+    return problem(forward, sizes, RAGGED, **{name: code + dtype for name, code in draw.items()})
+
+
+NN = {"a": "torch.randn(M, K)", "b": "torch.randn(K, N)"}
+NT = {"a": "torch.randn(M, K)", "b": "torch.randn(N, K)"}
+TN = {"a": "torch.randn(K, M)", "b": "torch.randn(K, N)"}
+TT = {"a": "torch.randn(K, M)", "b": "torch.randn(N, K)"}
+ROW_BY_ROW = {"a": "torch.randn(3, M, K)", "b": "torch.randn(3, K, N)", "c": "torch.randn(M, N)"}
+CASES = {
+    "plain": of("a @ b", **NN),
+    "second transposed": of("torch.relu(a @ b.T)", **NT),
+    "first transposed": of("a.T @ b", **TN),
+    "both transposed, batched": of("torch.bmm(a.mT, b.mT)", a="torch.randn(3, K, M)", b="torch.randn(3, N, K)"),
+    "double": of("a @ b", ".double()", **NN),
+    "halves": of("a @ b", HALF, **NN),
+    "halves, second transposed": of("torch.relu(a @ b.T)", BRAIN, **NT),
+    "halves, first transposed": of("a.T @ b", BRAIN, **TN),
+    "halves, both transposed": of("a.T @ b.T", HALF, **TT),
+    "halves, batched, with what is added": of("torch.bmm(a, b) + c", HALF, **ROW_BY_ROW),
+    "long": of("torch.relu(a @ b + c)", "", LONG, **NN, c="torch.randn(N)"),
+    "long, halves, batched": of("torch.bmm(a, b) + c", HALF, LONG, **ROW_BY_ROW),
+}  # fmt: skip
+RIGHT = [
+    ("plain", "multistage"), ("second transposed", "multistage"), ("first transposed", "multistage"),
+    ("both transposed, batched", "multistage"), ("double", "multistage"), ("halves", "tensor cores"),
+    ("halves, second transposed", "tensor cores"), ("halves, first transposed", "tensor cores"),
+    ("halves, both transposed", "tensor cores"), ("halves, batched, with what is added", "tensor cores"),
+    ("halves", "warp groups"), ("halves, second transposed", "warp groups"),
+    ("halves, first transposed", "warp groups"), ("halves, both transposed", "warp groups"),
+    ("halves, batched, with what is added", "warp groups"), ("long", "split"), ("long, halves, batched", "split"),
+]  # fmt: skip
+BY_DEFAULT = [("long", "split"), ("halves, second transposed", "warp groups")]
+
+
+def variants_of(case: str, shared: SharedTools, folder: Path, target: Target) -> tuple[Variant, ...]:
+    reference, own = shared.reference(CASES[case], folder), CASES[case].workloads[0]
+    variants = propose(reference.graph(own), reference.signature(own), "case", target)
+    assert [v.name for v in variants] == [n for n, _ in menu(reference.graph(own), reference.signature(own), target)]
+    return variants
+
+
+@pytest.mark.parametrize(
+    ("case", "target", "names"),
+    [
+        ("plain", Target(), ["multistage"]),
+        ("double", Target(SM90), ["multistage"]),
+        ("halves", Target(), ["tensor cores"]),
+        ("halves", Target(SM80), ["tensor cores"]),
+        ("halves", Target(SM90), ["tensor cores", "warp groups"]),
+        ("long", Target(SM90), ["multistage", "split"]),
+        ("long, halves, batched", Target(SM90), ["tensor cores", "warp groups", "split"]),
+    ],
+)
+def test_the_menu_follows_types_sizes_and_device(
+    case: str, target: Target, names: list[str], shared: SharedTools, tmp_path: Path
+) -> None:
+    assert [v.name for v in variants_of(case, shared, tmp_path, target)] == ["naive", "tiled", *names]
+
+
+@pytest.mark.parametrize(
+    ("case", "level"),
+    [pytest.param(*one, marks=() if one in BY_DEFAULT else pytest.mark.thorough) for one in RIGHT],
+)
+def test_a_kernel_is_right_where_tiles_and_vectors_do_not_fit(
+    case: str, level: str, shared: SharedTools, tmp_path: Path
+) -> None:
+    """Sizes that are no whole vectors, no whole tiles, and more slices than stages; instrumented, in random order."""
+    reference = shared.reference(CASES[case], tmp_path)
+    variants = variants_of(case, shared, tmp_path, Target(SM90))
+    kernel = kernel_file.parse(next(v.source for v in variants if v.name == level))
+    built = shared.executor.build(kernel, {}, not_asked, checked=True)
+    assert built.status is Status.PASSED, built.log
+    launched = set()
+    for name, sizes in (("ragged", RAGGED), ("whole", WHOLE), ("slices", SLICES)):
+        workload = Workload(name, WorkloadRole.EMULATOR, sizes)
+        signature, inputs = reference.signature(workload), reference.write_inputs(workload, 1)
+        outputs = {spec: tmp_path / f"{spec.name}.out" for spec in signature.outputs}
+        for path in outputs.values():
+            path.write_bytes(b"")
+        plan = kernel.plan(signature, SM90, workload=name)
+        launched |= {launch.line for launch in plan.launches}
+        with shared.executor.open(built) as execute:
+            ran = execute(Execution(built, plan, inputs, outputs, order="random", seed=5))
+        assert ran.status is Status.PASSED, ran.message
+        assert [c.wrong for c in reference.compare(workload, 1, outputs)] == [0], name
+    assert launched == {launch.line for launch in kernel.launches}, "every launch of the file is reached"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("case", "level", "names", "width", "pattern"),
+    [
+        ("plain", "multistage", ("a_slice", "b_slice"), 1, Pattern.ALONG_ROW),
+        ("plain", "multistage", ("a_slice", "b_slice"), 1, Pattern.DOWN_COLUMN),
+        ("halves, second transposed", "tensor cores", ("a_layout", "b_layout"), 8, Pattern.DOWN_COLUMN),
+        ("halves, second transposed", "tensor cores", ("a_layout", "b_layout"), 8, Pattern.ALONG_ROW),
+    ],
+)  # fmt: skip
+def test_no_banks_meet_in_the_stages(
+    case: str, level: str, names: Sequence[str], width: int, pattern: Pattern, shared: SharedTools, tmp_path: Path
+) -> None:
+    """As the lens of the workbench counts, over a warp's copies into a stage and its reads from there."""
+    variants = variants_of(case, shared, tmp_path, Target(SM90))
+    source = next(v.source for v in variants if v.name == level)
+    found = {one.name: one for one in find(source, kernel_file.parse(source).defaults())}
+    for name in names:
+        (table,) = evaluate(shared.executor, SM90, found[name].expression, found[name].before)
+        assert isinstance(table, LayoutTable)
+        assert conflicts(table, 2 if "halves" in case else 4, width, pattern) == 1, name

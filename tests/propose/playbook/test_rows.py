@@ -1,0 +1,177 @@
+"""Kernels that walk rows: scans, positions, losses, norms, reductions over several blocks, attention."""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+
+import pytest
+
+from cutegen_core.kernel import kernel_file
+from cutegen_core.propose.playbook import NotInPlaybook, cover, redirect
+from cutegen_core.propose.playbook.variants import MOST_COMBINATIONS
+from cutegen_core.records.problem import Problem
+from tests.propose.playbook.right import DEVICE, assert_right, problem, variants_of
+from tests.shared_tools import SharedTools
+
+ROWS = {"R": 4, "C": 64}
+CUBE = {"R": 4, "C": 8, "D": 40}
+HEADS = {"B": 2, "M": 40, "N": 48, "K": 80}
+DRAW = {"x": "torch.randn(R, C)"}
+PAIR = {"x": "torch.randn(R, C)", "y": "torch.randn(R, C)"}
+SCANS = {
+    "cumulative sum of long rows": problem("torch.cumsum(x, 1)", ROWS, {"R": 3, "C": 1030}, **DRAW),
+    "cumulative sum of halves, scaled": problem(
+        "torch.cumsum(x, -1) * 0.5 + y", {"R": 3, "C": 80}, {"R": 2, "C": 27},
+        x="torch.randn(R, C).half()", y="torch.randn(C).half()"),
+    "reversed": problem("torch.cumsum(x.flip(1), dim=1).flip(1)", ROWS, {"R": 3, "C": 533}, **DRAW),
+    "exclusive": problem(
+        "torch.cat((torch.zeros_like(x.select(1, 0).unsqueeze(1)), torch.cumsum(x.narrow(1, 0, x.size(1) - 1), 1)), 1)",
+        ROWS, {"R": 3, "C": 37}, **DRAW),
+    "masked": problem(
+        "torch.cumsum(x * mask, dim=1)", ROWS, {"R": 3, "C": 37}, **DRAW, mask="torch.rand(R, C) > 0.5"),
+    "cumulative product of columns": problem("torch.cumprod(x, 0)", {"R": 9, "C": 40}, {"R": 7, "C": 5}, **DRAW),
+    "one longer, as row pointers are": problem(
+        "torch.cat([torch.zeros(1, dtype=torch.int64), torch.cumsum(n, 0)])", {"R": 300}, {"R": 37},
+        n="torch.randint(0, 5, (R,))"),
+    "joined and flipped": problem(
+        "(torch.cat([x, y], 1), torch.relu(torch.cat([x, x * 2], 0)).flip(0, 1))", {"R": 4, "C": 40}, {"R": 3, "C": 13},
+        **PAIR),
+}  # fmt: skip
+PLACES = {
+    "position of the largest, with equals and NaN": problem(
+        "torch.argmax(x, dim=1)", ROWS, {"R": 5, "C": 37},
+        x="torch.where(torch.rand(R, C) > 0.97, torch.nan, torch.randn(R, C).round())"),
+    "positions of the smallest whole numbers": problem(
+        "torch.argmin(x, dim=0)", {"R": 36, "C": 9}, {"R": 7, "C": 40}, x="torch.randint(-3, 3, (R, C))"),
+    "position among all, double": problem(
+        "torch.argmax(x)", {"R": 4, "C": 30}, {"R": 3, "C": 7}, x="torch.randn(R, C).double()"),
+    "largest with its position": problem("torch.max(x, 1)", ROWS, {"R": 5, "C": 37}, **DRAW),
+    "triangles": problem(
+        "(torch.triu(x, 1), torch.tril(x, -1), torch.tril(x @ y))", {"R": 40, "C": 40}, {"R": 13, "C": 13}, **PAIR),
+}  # fmt: skip
+LOSSES = {
+    "of elements": problem(
+        "(F.huber_loss(x, y, delta=0.7), F.smooth_l1_loss(x, y, beta=0.5, reduction='sum'), F.soft_margin_loss(x, y),"
+        " F.kl_div(x, y.abs().floor(), reduction='batchmean'), F.binary_cross_entropy_with_logits(x, torch.sigmoid(y)),"
+        " F.binary_cross_entropy(torch.sigmoid(x), torch.sigmoid(y)))",
+        ROWS, {"R": 3, "C": 37}, **PAIR),
+    "of signs": problem(
+        "(F.hinge_embedding_loss(x, s), F.margin_ranking_loss(x, y, s, margin=0.1))",
+        ROWS, {"R": 3, "C": 37}, **PAIR, s="torch.randn(R, C).sign()"),
+    "of rows": problem(
+        "(F.triplet_margin_loss(x, y, z, swap=True), F.cosine_similarity(x, y), F.cosine_embedding_loss(x, y, s),"
+        " F.pairwise_distance(x, z, p=1))",
+        ROWS, {"R": 5, "C": 37}, **PAIR, z="torch.randn(R, C)", s="torch.randn(R).sign()"),
+    "of classes": problem(
+        "(F.cross_entropy(x, t), F.cross_entropy(x, t, label_smoothing=0.1, ignore_index=3),"
+        " F.cross_entropy(x, t, weight=w), F.nll_loss(F.log_softmax(x, 1), t, reduction='none'))",
+        {"R": 6, "C": 40}, {"R": 5, "C": 7}, **DRAW, t="torch.randint(0, C, (R,))", w="torch.rand(C)"),
+    "of classes at many places": problem(
+        "F.cross_entropy(x, t)", CUBE, {"R": 3, "C": 5, "D": 7}, x="torch.randn(R, C, D)",
+        t="torch.randint(0, C, (R, D))"),
+}  # fmt: skip
+NORMS = {
+    "batch norm in training": problem(
+        "self.norm(x)", CUBE, {"R": 3, "C": 5, "D": 7}, "self.norm = nn.BatchNorm1d(C)", x="torch.randn(R, C, D) + 4"),
+    "batch norm with its running statistics": problem(
+        "self.norm(x)", ROWS, {"R": 3, "C": 37}, "self.norm = nn.BatchNorm1d(C); self.norm.eval()", **DRAW),
+    "instance norm": problem(
+        "self.norm(x)", CUBE, {"R": 3, "C": 5, "D": 7}, "self.norm = nn.InstanceNorm1d(C, affine=True)",
+        x="torch.randn(R, C, D) + 4"),
+    "group norm whose groups follow the sizes": problem(
+        "F.leaky_relu(self.norm(x @ y))", {"R": 6, "C": 64, "G": 16}, {"R": 5, "C": 21, "G": 7},
+        "self.norm = nn.GroupNorm(G, C)", x="torch.randn(R, 8)", y="torch.randn(8, C)"),
+    "in place": problem(
+        "self.act(x @ y).add_(1.0)", {"R": 40, "C": 24}, {"R": 9, "C": 13}, "self.act = nn.ReLU(inplace=True)",
+        **DRAW, y="torch.randn(C, R)"),
+    "mean over several blocks": problem(
+        "torch.mean((x - y) ** 2)", {"R": 300, "C": 256}, {"R": 7, "C": 19}, **PAIR),
+}  # fmt: skip
+LONG = {
+    "softmax of rows too long for registers": problem(
+        "torch.softmax(x + w, 1)", {"R": 2, "C": 16640}, {"R": 3, "C": 16388},
+        x="torch.randn(R, C)", w="torch.randn(C)"),
+    "long halves and their largest": problem(
+        "(x.float() * x.float().sum(1, keepdim=True), x.amax(1))", {"R": 2, "C": 33024}, {"R": 1, "C": 33030},
+        x="torch.randn(R, C).half()"),
+}  # fmt: skip
+QKV = {"q": "torch.randn(B, M, K)", "k": "torch.randn(B, N, K)", "v": "torch.randn(B, N, K)"}
+ATTENTION = {
+    "attention": problem(
+        "F.scaled_dot_product_attention(q, k, v)", HEADS, {"B": 1, "M": 9, "N": 21, "K": 5}, **QKV),
+    "causal, bfloat16": problem(
+        "F.scaled_dot_product_attention(q, k, v, is_causal=True)", HEADS, {"B": 1, "M": 37, "N": 21, "K": 5},
+        **{name: f"{drawn}.bfloat16()" for name, drawn in QKV.items()}),
+    "masked, its own scale": problem(
+        "F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=0.3)", HEADS, {"B": 1, "M": 9, "N": 21, "K": 5},
+        **QKV, mask="torch.rand(M, N) > 0.2"),
+    "more columns than a block holds": problem(
+        "F.scaled_dot_product_attention(q, k, v)", {"B": 1, "M": 5, "N": 7, "K": 1024},
+        {"B": 1, "M": 3, "N": 5, "K": 1090}, **QKV),
+    "scores far apart": problem(
+        "F.scaled_dot_product_attention(q * 60, k, v)", HEADS, {"B": 1, "M": 9, "N": 41, "K": 5}, **QKV),
+    "written out, with a scale that follows the sizes": problem(
+        "torch.softmax(q @ k.transpose(-1, -2) * K ** -0.5, -1) @ v", {"B": 2, "M": 16, "N": 24, "K": 8},
+        {"B": 1, "M": 9, "N": 21, "K": 5}, **QKV),
+}  # fmt: skip
+CASES = {**SCANS, **PLACES, **LOSSES, **NORMS, **LONG, **ATTENTION}
+ALWAYS = (
+    "reversed", "position of the largest, with equals and NaN", "of classes", "batch norm in training",
+    "group norm whose groups follow the sizes", "attention",
+)  # fmt: skip
+"""One of each kind; the others are thorough."""
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.thorough) for name in CASES]
+)
+def test_every_variant_is_right_at_both_workloads(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    assert_right(CASES[case], variants_of(CASES[case], shared, tmp_path), shared, tmp_path)
+
+
+def test_a_reduction_over_everything_takes_several_blocks(shared: SharedTools, tmp_path: Path) -> None:
+    case = NORMS["mean over several blocks"]
+    signature = shared.reference(case, tmp_path).signature(case.workloads[0])
+    for variant in variants_of(case, shared, tmp_path):
+        first = kernel_file.parse(variant.source).plan(signature, DEVICE).launches[0]
+        assert (first.grid[0] > 1) is (variant.name != "naive"), variant.name
+
+
+@pytest.mark.parametrize(
+    ("forward", "why"),
+    [
+        ("x * (C * 7 % 5)", "the number 3, which changes with the sizes"),
+        ("x + 1 if C > 50 else torch.exp(x)", "whose operations change with the sizes"),
+        ("(lambda view: (x.mul_(2), view)[1])(x.view(-1))", "'aten.mul_' of what is read by another name"),
+    ],
+)
+def test_what_would_be_wrong_at_another_size_is_not_in_the_playbook(
+    forward: str, why: str, shared: SharedTools, tmp_path: Path
+) -> None:
+    with pytest.raises(NotInPlaybook, match=why):
+        variants_of(problem(forward, ROWS, {"R": 3, "C": 37}, **DRAW), shared, tmp_path)
+
+
+def covered(case: Problem, shared: SharedTools, folder: Path) -> tuple[tuple[str, ...], str]:
+    reference, own = shared.reference(case, folder), case.workloads[0]
+    found = cover(reference.graph(own), reference.signature(own))
+    return found.families, found.missing
+
+
+def test_coverage_names_the_families_or_every_operation_without_a_rule(shared: SharedTools, tmp_path: Path) -> None:
+    product = problem("torch.softmax(x @ y, 1)", {"R": 8, "C": 8}, {"R": 3, "C": 3}, **PAIR)
+    assert covered(product, shared, tmp_path) == (("product", "rows"), "")
+    unknown = problem("torch.cummax(x, 1)[0] + torch.digamma(y).relu()", ROWS, {"R": 3, "C": 37}, **PAIR)
+    assert covered(unknown, shared, tmp_path) == ((), "no rule for aten.cummax, aten.digamma")
+
+
+def test_words_name_the_kernel_that_keeps_its_scores(shared: SharedTools, tmp_path: Path) -> None:
+    variants = variants_of(ATTENTION["attention"], shared, tmp_path)
+    assert [v.name for v in variants] == ["naive", "online", "tuned"]
+    assert redirect("like flash attention", variants) == variants[1]
+
+
+def test_a_file_offers_no_more_points_than_can_be_tried(shared: SharedTools, tmp_path: Path) -> None:
+    for variant in variants_of(LOSSES["of rows"], shared, tmp_path):
+        assert prod(len(p.values) for p in kernel_file.parse(variant.source).params) <= MOST_COMBINATIONS

@@ -1,0 +1,189 @@
+"""Convolutions and poolings of the playbook: recognised, right on the emulator, compiled, or named as missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.evaluate.stages.watch import SilentWatch
+from cutegen_core.propose.families.classify import classify
+from cutegen_core.propose.playbook import NotInPlaybook
+from cutegen_core.records.candidate import Author, Candidate, content_key
+from cutegen_core.records.trial import Status
+from tests.propose.playbook.right import DEVICE, assert_right, problem, variants_of
+from tests.shared_tools import SharedTools
+
+LINE = {"N": 2, "C": 8, "O": 16, "K": 3, "L": 20}
+IMAGE = {"N": 2, "C": 8, "O": 16, "K": 3, "H": 9, "W": 12}
+BLOCK = {"N": 2, "C": 4, "O": 8, "K": 3, "D": 6, "H": 7, "W": 8}
+SHORT = {"N": 1, "C": 4, "O": 6, "K": 2, "L": 13}
+SMALL = {"N": 3, "C": 4, "O": 6, "K": 2, "H": 6, "W": 7}
+THIN = {"N": 1, "C": 2, "O": 4, "K": 2, "D": 5, "H": 5, "W": 5}
+X1, X2, X3 = "torch.randn(N, C, L)", "torch.randn(N, C, H, W)", "torch.randn(N, C, D, H, W)"
+EDGES = f"{X2}.index_fill(3, torch.tensor([0]), torch.inf).index_fill(2, torch.tensor([0]), -torch.inf)"
+NANS = f"{X2}.index_fill(2, torch.tensor([0]), torch.nan)"
+CONVOLUTIONS = {
+    "1D, strided, padded, dilated": problem(
+        "F.conv1d(x, w, b, stride=2, padding=3, dilation=2)", LINE, SHORT, x=X1, w="torch.randn(O, C, K)",
+        b="torch.randn(O)"),
+    "2D, then what follows": problem(
+        "torch.tanh(self.conv(x)) * s + 0.5", IMAGE, SMALL, "self.conv = nn.Conv2d(C, O, (3, 2), padding=(1, 0))", x=X2,
+        s="torch.randn(O, 1, 1)"),
+    "2D, grouped": problem(
+        "F.conv2d(x, w, stride=(1, 2), padding=(0, 1), groups=2)", {**IMAGE, "O": 32}, {**SMALL, "O": 18}, x=X2,
+        w="torch.randn(O, C // 2, K, 2)"),
+    "2D, as many places as before": problem(
+        "F.conv2d(x, w, padding='same', dilation=(1, 3))", IMAGE, SMALL, x=X2, w="torch.randn(O, C, K, 2)"),
+    "2D, without padding by name": problem(
+        "F.conv2d(x, w, padding='valid')", IMAGE, SMALL, x=X2, w="torch.randn(O, C, K, 2)"),
+    "2D, of a transposed image": problem(
+        "F.conv2d(x.transpose(2, 3) * 2.0, w)", IMAGE, SMALL, x=X2, w="torch.randn(O, C, K, 2)"),
+    "2D, one image": problem(
+        "F.conv2d(x, w, b)", IMAGE, SMALL, x="torch.randn(C, H, W)", w="torch.randn(O, C, K, 2)", b="torch.randn(O)"),
+    "2D, float16": problem(
+        "torch.relu(F.conv2d(x, w, padding=1))", IMAGE, SMALL, x=f"{X2}.half()",
+        w="(torch.randn(O, C, K, 2) / 8).half()"),
+    "2D, twice": problem(
+        "self.a(x) + torch.sigmoid(self.b(x))", IMAGE, SMALL,
+        "self.a, self.b = nn.Conv2d(C, O, 3, padding=1), nn.Conv2d(C, O, 1)", x=X2),
+    "2D, then softmax of the channels": problem(
+        "torch.softmax(self.conv(x), 1)", IMAGE, SMALL, "self.conv = nn.Conv2d(C, O, 3)", x=X2),
+    "3D": problem(
+        "F.conv3d(x, w, b, stride=(1, 2, 1), padding=(1, 0, 2))", BLOCK, THIN, x=X3, w="torch.randn(O, C, K, 2, 3)",
+        b="torch.randn(O)"),
+    "3D, deep": problem(
+        "torch.relu(F.conv3d(x, w, stride=(1, 2, 1), padding=1))", {**BLOCK, "C": 20}, {**THIN, "C": 11}, x=X3,
+        w="torch.randn(O, C, K, 2, 3)"),
+    "one tap": problem("self.conv(x)", IMAGE, SMALL, "self.conv = nn.Conv2d(C, O, 1)", x=X2),
+    "depthwise 2D": problem(
+        "F.conv2d(x, w, b, stride=(2, 1), padding=(1, 2), dilation=(1, 2), groups=C)", IMAGE, SMALL, x=X2,
+        w="torch.randn(C, 1, K, 3)", b="torch.randn(C)"),
+    "depthwise 1D": problem(
+        "torch.relu(F.conv1d(x, w, padding=1, groups=C))", LINE, SHORT, x=X1, w="torch.randn(2 * C, 1, K)"),
+    "3D, grouped, few filters": problem(
+        "F.conv3d(x, w, groups=2)", BLOCK, THIN, x=X3, w="torch.randn(O, C // 2, K, 2, 3)"),
+    "transposed 1D": problem(
+        "F.conv_transpose1d(x, w, b, stride=3, padding=2, output_padding=1, dilation=2)", LINE, SHORT, x=X1,
+        w="torch.randn(C, O, K)", b="torch.randn(O)"),
+    "transposed 2D, grouped": problem(
+        "F.conv_transpose2d(x, w, stride=(2, 3), padding=(1, 2), groups=2, dilation=(2, 1))", IMAGE, SMALL, x=X2,
+        w="torch.randn(C, O // 2, K, 5)"),
+    "transposed 2D, stride beyond the window": problem(
+        "torch.tanh(F.conv_transpose2d(x, w, b, stride=3))", IMAGE, SMALL, x=X2, w="torch.randn(C, O, K, 1)",
+        b="torch.randn(O)"),
+    "transposed 3D": problem(
+        "F.gelu(F.conv_transpose3d(x, w, b, stride=2, padding=1, output_padding=1))", BLOCK, THIN, x=X3,
+        w="torch.randn(C, O, 3, K, 3)", b="torch.randn(O)"),
+    "infinities and padding": problem(
+        "F.conv2d(x, w, padding=1)", IMAGE, SMALL, x=EDGES, w="torch.rand(O, C, K, 2) + 0.1"),
+}  # fmt: skip
+POOLINGS = {
+    "largest 1D, dilated": problem("F.max_pool1d(x, 4, 1, 2, 3)", LINE, {**SHORT, "L": 17}, x=X1),
+    "largest 2D, rounded up": problem("F.max_pool2d(x, (3, 2), 2, (1, 0), ceil_mode=True)", IMAGE, SMALL, x=X2),
+    "largest 2D, infinities": problem("F.max_pool2d(x, 3, 2, 1)", IMAGE, SMALL, x=EDGES),
+    "largest 2D, NaN": problem("F.max_pool2d(x, 2, 1)", IMAGE, SMALL, x=NANS),
+    "largest 2D, bfloat16": problem("F.max_pool2d(x, 3)", IMAGE, SMALL, x=f"{X2}.bfloat16()"),
+    "largest 2D, with places": problem("F.max_pool2d(x, 2, return_indices=True)[0]", IMAGE, SMALL, x=X2),
+    "largest 3D": problem("F.max_pool3d(x, 3, 2, 1, 2)", BLOCK, THIN, x=X3),
+    "mean 1D": problem("F.avg_pool1d(x, 4, 1, 2)", LINE, SHORT, x=X1),
+    "mean 2D, rounded up": problem("F.avg_pool2d(x, 3, 2, 1, ceil_mode=True)", IMAGE, SMALL, x=X2),
+    "mean 2D, of what is there": problem(
+        "F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False)", IMAGE, SMALL, x=X2),
+    "mean 2D, divided by a number": problem("F.avg_pool2d(x, 2, 2, divisor_override=3)", IMAGE, SMALL, x=X2),
+    "mean 2D, one image": problem("F.avg_pool2d(x, 3, 1, 1)", IMAGE, SMALL, x="torch.randn(C, H, W)"),
+    "mean 3D": problem("F.avg_pool3d(x, (2, 3, 2), padding=(0, 1, 1))", BLOCK, THIN, x=X3),
+    "mean of everything": problem("F.adaptive_avg_pool2d(x, 1)", IMAGE, SMALL, x=X2),
+    "mean of rows": problem("F.adaptive_avg_pool2d(x, (None, 1))", IMAGE, SMALL, x=X2),
+    "largest of everything": problem("F.adaptive_max_pool3d(x, (1, 1, 1))", BLOCK, THIN, x=X3),
+    "of a chain, before a chain": problem(
+        "torch.sigmoid(F.max_pool2d(torch.tanh(x) * 2.0, 2) - 1.0)", IMAGE, SMALL, x=X2),
+    "of a convolution, then the mean": problem(
+        "F.max_pool2d(torch.relu(self.conv(x)), 2).mean((2, 3), keepdim=True)", IMAGE, SMALL,
+        "self.conv = nn.Conv2d(C, O, 3, padding=1)", x=X2),
+}  # fmt: skip
+CASES = {**CONVOLUTIONS, **POOLINGS}
+NUMBERS = {
+    "groups that are the default elsewhere": problem(
+        "self.conv(x)", IMAGE, {**SMALL, "C": 1}, "self.conv = nn.Conv2d(C, C, 3, groups=C, padding=1)", x=X2),
+    "a window that follows the sizes": problem(
+        "self.pool(x)", {**IMAGE, "K": 4}, {**SMALL, "K": 3}, "self.pool = nn.AvgPool2d(K)", x=X2),
+    "extents of a result": problem(
+        "(lambda y: torch.softmax(y.view(y.shape[0], y.shape[1], -1), 2).view(y.shape) * 2.0)(F.avg_pool2d(x, 2))",
+        IMAGE, SMALL, x=X2),
+    "1 and 1.0": problem("F.max_pool2d(x, 2).clamp(-1.0, 1.0).max(1)[0]", IMAGE, SMALL, x=X2),
+}  # fmt: skip
+ALWAYS = (
+    "2D, then what follows", "depthwise 2D", "transposed 2D, grouped", "3D", "largest 2D, infinities",
+    "mean 2D, of what is there",
+)  # fmt: skip
+"""One of each kind; the others are thorough."""
+COMPILED = ("2D, grouped", "transposed 1D", "transposed 3D", "3D, deep", "depthwise 2D", "largest 3D")
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.thorough) for name in CASES]
+)
+def test_every_variant_is_right_for_another_workload(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    variants = variants_of(CASES[case], shared, tmp_path)
+    assert len({v.source for v in variants}) == len(variants) > 2
+    assert_right(CASES[case], variants, CASES[case].workloads, shared, tmp_path, compiled=case in COMPILED)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if name == "1 and 1.0" else pytest.mark.thorough) for name in NUMBERS]
+)
+def test_numbers_of_the_graph_follow_the_workload(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    last = variants_of(NUMBERS[case], shared, tmp_path)[-1:]
+    assert_right(NUMBERS[case], last, NUMBERS[case].workloads, shared, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("case", "names"),
+    [
+        ("2D, then what follows", ["naive", "tiled", "multistage"]),
+        ("transposed 1D", ["naive", "tiled", "multistage"]),
+        ("2D, grouped", ["naive", "tiled", "prefetch"]),
+        ("2D, float16", ["naive", "tiled", "prefetch"]),
+        ("depthwise 2D", ["naive", "direct", "tuned"]),
+        ("mean 3D", ["naive", "direct", "tuned"]),
+        ("one tap", ["naive", "tiled", "multistage"]),
+    ],
+)
+def test_the_menu_follows_the_window(case: str, names: list[str], shared: SharedTools, tmp_path: Path) -> None:
+    assert [v.name for v in variants_of(CASES[case], shared, tmp_path)] == names
+
+
+@pytest.mark.parametrize("case", ["3D", "transposed 1D", "largest 2D, rounded up"])
+def test_the_family_agrees(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    reference = shared.reference(CASES[case], tmp_path)
+    assert classify(reference.graph(CASES[case].workloads[0])).name == "convolution and pooling"
+
+
+@pytest.mark.parametrize(
+    ("forward", "reason"),
+    [
+        ("F.adaptive_avg_pool2d(x, (4, 1))", "to 4 places, whose windows differ in size, is not in the playbook"),
+        ("F.max_pool2d(x, 2, return_indices=True)[1]", "the second result of an operation"),
+        ("F.conv2d(x.long(), w.long())", "a convolution of int64 is not in the playbook"),
+    ],
+)
+def test_what_is_missing_is_said(forward: str, reason: str, shared: SharedTools, tmp_path: Path) -> None:
+    case = problem(forward, IMAGE, SMALL, x=X2, w="torch.randn(O, C, K, 2)")
+    with pytest.raises(NotInPlaybook, match=reason):
+        variants_of(case, shared, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if name == "2D, grouped" else pytest.mark.thorough) for name in COMPILED]
+)
+def test_the_last_variant_passes_a_whole_trial(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    """The judge's own runs: two poisons, two thread orders, the checked run, every kind of values."""
+    last = variants_of(CASES[case], shared, tmp_path)[-1]
+    evaluator = Evaluator(
+        CASES[case], shared.reference(CASES[case], tmp_path), shared.executor, shared.compiler(), DEVICE, content_key,
+        None, 10.0,
+    )  # fmt: skip
+    trial = evaluator.evaluate(Candidate(last.source, Author.PLAYBOOK), seed=3, watch=SilentWatch())
+    assert trial.status is Status.PASSED, trial.message
