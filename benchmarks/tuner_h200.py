@@ -1,6 +1,6 @@
 """The tuner against timing every point in full, for five kernels of the playbook; needs a GPU.
 
-    python -m benchmarks.tuner_h200 [--kernels relu,softmax] [--limit-s 150]
+    python -m benchmarks.tuner_h200 [--kernels relu,softmax] [--most-points 24] [--limit-s 150]
 
 For each kernel:
 1. Every point is compiled, and timed in heats with the defaults for as many turns as an ordinary measurement has.
@@ -8,7 +8,7 @@ For each kernel:
 3. Regret: how much slower the sweep's choice is than the fastest point of step 1, by the times of step 1. Share: the
    turns of its halving in those of step 1. Model: the same regret for the first, and for the best of the first four, in
    the order of the static model, which is what a machine without a GPU has.
-A kernel is not begun after the limit. The file keeps the kernels of earlier runs; `tuner_simulated` reads it.
+A kernel with more points has some parameters fixed for both. None is begun after the limit. The file keeps the kernels of earlier runs; `tuner_simulated` reads it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import sys
 import tempfile
 import time
@@ -47,8 +48,8 @@ from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.problem import WorkloadRole
 
 KERNELS = {
-    "relu": "tuned", "softmax": "tuned", "matmul_square": "prefetch", "layernorm": "registers",
-    "per_token_quant_fp8": "registers",
+    "relu": "tuned", "matmul_square": "multistage", "layernorm": "registers", "per_token_quant_fp8": "registers",
+    "softmax": "tuned",
 }  # fmt: skip
 """Problem -> the playbook's kernel for it."""
 
@@ -110,6 +111,15 @@ def time_everything(evaluator: CandidateEvaluator, source: str) -> tuple[list[di
     return rows, heats.turns
 
 
+def narrow(source: str, most: int) -> str:
+    """Return the kernel with parameters fixed at their defaults, the last ones first, until few enough choices remain."""
+    for parameter in reversed(parse(source).params):
+        if parse(source).count_choices() > most and parameter.tunable:
+            pattern = rf"^({parameter.name}\s*=\s*)\{{.*?\}}"
+            source = re.sub(pattern, rf"\g<1>{str(parameter.default).lower()}", source, count=1, flags=re.MULTILINE)
+    return source
+
+
 def _rounds(table: SweepTable) -> list[int]:
     """Return how many points each round had."""
     lengths = [len(row.raced_us) for row in table.rows]
@@ -120,7 +130,7 @@ def _key(params: object) -> str:
     return json.dumps(params)
 
 
-def measure(name: str, variant: str) -> dict[str, Any]:
+def measure(name: str, variant: str, most_points: int) -> dict[str, Any]:
     """Compare for one problem of the catalogue on the GPU of this machine."""
     from cutegen_core.execute.executors.gpu import GpuExecutor  # it needs the driver
 
@@ -134,13 +144,14 @@ def measure(name: str, variant: str) -> dict[str, Any]:
         evaluator = Evaluator(problem, reference, executor, compiler, device, content_key, timer)
         workload = problem.with_role(WorkloadRole.BENCHMARK)[0]
         graph, signature = reference.graph(workload), reference.signature(workload)
-        written = playbook.propose(graph, signature, problem.name, problem.allow)
-        return compare(evaluator, next(v.source for v in written if v.name == variant))
+        written = playbook.propose(graph, signature, problem.name, playbook.Target(device, problem.allow))
+        return compare(evaluator, narrow(next(v.source for v in written if v.name == variant), most_points))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kernels", default=",".join(KERNELS))
+    parser.add_argument("--most-points", type=int, default=24)
     parser.add_argument("--limit-s", type=float, default=150.0)
     chosen = parser.parse_args()
     begun, path = time.monotonic(), RESULTS / "tuner_h200.json"
@@ -150,7 +161,7 @@ def main() -> None:
             print(f"{name}: not begun, the limit is reached", file=sys.stderr)
             continue
         print(name, flush=True)
-        rows[name] = measure(name, KERNELS[name])
+        rows[name] = measure(name, KERNELS[name], chosen.most_points)
         write("tuner_h200", {"kernels": rows})
     print(f"{'kernel':22} points regret  share defaults model's 1st best of 4  full s sweep s  rounds")
     for name, row in rows.items():

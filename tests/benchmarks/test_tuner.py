@@ -1,6 +1,7 @@
 """The comparison of `benchmarks.tuner_h200` on scripted times: what it says follows from them."""
 
-from benchmarks.tuner_h200 import compare
+from benchmarks.tuner_h200 import compare, narrow
+from cutegen_core.kernel.kernel_file import parse
 from tests.evaluate.tuning.scripted_points import KERNEL, scripted_points, us_of
 
 
@@ -19,3 +20,9 @@ def test_the_sweep_is_held_against_timing_every_point_in_full():
 def test_a_point_that_does_not_compile_has_no_time():
     found = compare(scripted_points(registers=lambda params: None if params["ITEMS"] == 8 else 32), KERNEL)
     assert [row["us"] is None for row in found["points"]].count(True) == 4
+
+
+def test_a_kernel_of_many_points_is_narrowed_from_its_last_parameter_on():
+    assert narrow(KERNEL, 20) == KERNEL
+    narrowed = parse(narrow(KERNEL, 19))
+    assert (narrowed.count_choices(), narrowed.defaults()) == (5, parse(KERNEL).defaults())

@@ -82,7 +82,13 @@ def test_the_first_answer_does_not_wait_for_the_precompiled_prelude(compiler, tm
     monkeypatch.setattr(compiler, "_cache", tmp_path)
     compiler.close()
     first = compiler.compile(parse(RELU))
-    made = Path(os.environ["CUTEGEN_HOME"]) / "cache" / "prelude" / str(compiler._servers.first._process.pid) / "prelude.pch"
+    made = (
+        Path(os.environ["CUTEGEN_HOME"])
+        / "cache"
+        / "prelude"
+        / str(compiler._servers.first._process.pid)
+        / "prelude.pch"
+    )
     assert not made.exists()
     wait_until(made.exists, "the prelude was not precompiled")
     (entry,) = tmp_path.iterdir()
