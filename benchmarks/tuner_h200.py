@@ -8,7 +8,8 @@ For each kernel:
 3. Regret: how much slower the sweep's choice is than the fastest point of step 1, by the times of step 1. Share: the
    turns of its halving in those of step 1. Model: the same regret for the first, and for the best of the first four, in
    the order of the static model, which is what a machine without a GPU has.
-A kernel with more points has some parameters fixed for both. None is begun after the limit. The file keeps the kernels of earlier runs; `tuner_simulated` reads it.
+A kernel with more points has some parameters fixed for both. None is begun after the limit.
+The file keeps the kernels of earlier runs; `tuner_simulated` reads it.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def time_everything(evaluator: CandidateEvaluator, source: str) -> tuple[list[di
 
 
 def narrow(source: str, most: int) -> str:
-    """Return the kernel with parameters fixed at their defaults, the last ones first, until few enough choices remain."""
+    """Return the kernel with parameters fixed at their defaults, the last ones first, until few choices remain."""
     for parameter in reversed(parse(source).params):
         if parse(source).count_choices() > most and parameter.tunable:
             pattern = rf"^({parameter.name}\s*=\s*)\{{.*?\}}"
