@@ -16,6 +16,7 @@ from cutegen_core.evaluate.mutation.oracle import Oracle, Proof, widen
 from cutegen_core.evaluate.mutation.trust import MutantSample, SuiteJudges
 from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.evaluate.stages.existing import ExistingKernel
+from cutegen_core.evaluate.timing.measured import MeasuredPoints
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.executors.cpu import CpuExecutor
@@ -23,6 +24,7 @@ from cutegen_core.execute.port import Executor, Progress
 from cutegen_core.judge.reference import Reference
 from cutegen_core.machine.device import Device, choose_device, detect
 from cutegen_core.machine.turns import Turns
+from cutegen_core.machine.workspace import cache_dir
 from cutegen_core.propose import registry
 from cutegen_core.propose.model_port import Model
 from cutegen_core.propose.port import Proposer
@@ -178,6 +180,7 @@ class Tools:
                 timer=judges.timer,
                 existing=judges.existing,
                 turns=self._turns,
+                measured=MeasuredPoints(cache_dir("points"), device, problem) if judges.timer else None,
             )
 
     def forget(self, owner: str) -> None:

@@ -117,7 +117,9 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
         Picture("session-profile", f"{TIMED}&pane=profile", "What do warps wait for, and at which of my lines?"),
         Picture("session-sass", f"{TIMED}&pane=sass", "What became of my line? Its machine code, with the samples."),
         Picture(
-            "session-sweep", f"{TIMED}&pane=sweep", "Which parameters are best? Every combination, tested and timed."
+            "session-sweep",
+            f"{TIMED}&pane=sweep",
+            "Which parameters are best? All points timed side by side, the fastest tested.",
         ),
     ),
     "Session: with a language model": (

@@ -10,18 +10,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.evaluate.stages import preparing
 from cutegen_core.evaluate.stages.existing import ExistingKernel
 from cutegen_core.evaluate.stages.other_values import choose_values
-from cutegen_core.evaluate.stages.preparing import CompiledCandidate, CompileRefusal, PlannedKernel
+from cutegen_core.evaluate.stages.preparing import CompiledCandidate, CompiledPoint, CompileRefusal, PlannedKernel
 from cutegen_core.evaluate.stages.profiling import profile_candidate
 from cutegen_core.evaluate.stages.testing import CorrectnessStage
 from cutegen_core.evaluate.stages.timing import BenchmarkStage, BuiltKernel
 from cutegen_core.evaluate.stages.watch import SilentWatch, StageFailure, Watch, raise_if_stopped
+from cutegen_core.evaluate.timing.contest import Race, RaceResult
+from cutegen_core.evaluate.timing.measured import MeasuredPoints
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.evaluate.variant import StopOnlyWatch
 from cutegen_core.execute.compiler.compilation import Compiler
@@ -33,7 +35,7 @@ from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.performance import BEST, EXISTING, Peaks, Performance, Profile, Untimed
-from cutegen_core.records.problem import Problem, Signature, Values, Workload
+from cutegen_core.records.problem import Problem, Signature, Values, Workload, WorkloadRole
 from cutegen_core.records.trial import (
     Correctness,
     Diagnostic,
@@ -60,6 +62,7 @@ class Evaluator:
             time on a GPU.
         existing: the problem's existing kernel, kept as long as the judges of the problem.
         turns: where trials of all sessions wait for theirs.
+        measured: the times of earlier sweeps on this device, None to keep none.
     """
 
     problem: Problem
@@ -72,6 +75,7 @@ class Evaluator:
     run_timeout_s: float = 10.0
     existing: ExistingKernel = field(default_factory=ExistingKernel)
     turns: Turns = field(default_factory=lambda: Turns(1))
+    measured: MeasuredPoints | None = None
 
     @property
     def measures_speed(self) -> bool:
@@ -82,6 +86,16 @@ class Evaluator:
     def can_profile(self) -> bool:
         """Whether the executor runs on a GPU, which `profile` needs."""
         return self.executor.measures_speed
+
+    @property
+    def can_race(self) -> bool:
+        """Whether kernels can be timed side by side here."""
+        return self.timer is not None and bool(self.problem.with_role(WorkloadRole.BENCHMARK))
+
+    @property
+    def compiles_at_once(self) -> int:
+        """How many points of a sweep are compiled at a time."""
+        return self.compiler.most_servers
 
     def signature(self, workload: Workload) -> Signature:
         """Return the tensors and numbers of the problem at this workload."""
@@ -99,6 +113,24 @@ class Evaluator:
     def peaks(self) -> Peaks | None:
         """Best rates measured on the device, None if they were not measured."""
         return peaks.load(self.device) if self.executor.measures_speed else None
+
+    def plan(self, source: str) -> PlannedKernel | StageFailure:
+        """Return the kernel file with its plan for every workload, or why the stage PATCH refuses it."""
+        return preparing.plan_candidate(source, self.problem, self.reference, self.device)
+
+    def compile_point(self, planned: PlannedKernel) -> CompiledPoint | CompileRefusal:
+        """Compile a point of a sweep; several threads may do that."""
+        return preparing.compile_point(planned, self.compiler, self.executor, self.device)
+
+    def race(self, points: Mapping[str, CompiledPoint], turns: int, *, seed: int, watch: Watch) -> Sequence[RaceResult]:
+        """Time compiled points side by side on each benchmark workload; `can_race` must hold."""
+        assert self.timer
+        kernels = {name: BuiltKernel(point.planned, point.built) for name, point in points.items() if point.built}
+        found = []
+        for workload in self.problem.with_role(WorkloadRole.BENCHMARK):
+            entries = {name: kernel.entry(workload) for name, kernel in kernels.items()}
+            found.append(self.timer.race(Race(workload, seed, entries, turns), watch))
+        return found
 
     def profile(self, candidate: Candidate, *, seed: int, watch: Watch) -> Profile:
         """Profile a candidate that passed.

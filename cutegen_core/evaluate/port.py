@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from cutegen_core.evaluate.stages.watch import Watch
+from cutegen_core.evaluate.stages.preparing import CompiledPoint, CompileRefusal, PlannedKernel
+from cutegen_core.evaluate.stages.watch import StageFailure, Watch
+from cutegen_core.evaluate.timing.contest import RaceResult
+from cutegen_core.evaluate.timing.measured import MeasuredPoints
 from cutegen_core.machine.device import Device
 from cutegen_core.records.candidate import Candidate
 from cutegen_core.records.graph import Graph
@@ -36,6 +40,18 @@ class CandidateEvaluator(Protocol):
     def peaks(self) -> Peaks | None:
         """The measured peaks of the device, None where they were not measured."""
 
+    @property
+    def can_race(self) -> bool:
+        """Whether kernels can be timed side by side here."""
+
+    @property
+    def measured(self) -> MeasuredPoints | None:
+        """The times of earlier sweeps, None where none are kept."""
+
+    @property
+    def compiles_at_once(self) -> int:
+        """How many threads may call `compile_point` at a time to some use."""
+
     def signature(self, workload: Workload) -> Signature:
         """Return the tensors and numbers of the problem at this workload."""
 
@@ -56,6 +72,15 @@ class CandidateEvaluator(Protocol):
         rough: bool = False,
     ) -> Trial:
         """Take the candidate through the stages; see `Evaluator.evaluate`."""
+
+    def plan(self, source: str) -> PlannedKernel | StageFailure:
+        """Return the kernel file with its plan for every workload, or why the stage PATCH refuses it."""
+
+    def compile_point(self, planned: PlannedKernel) -> CompiledPoint | CompileRefusal:
+        """Compile a point of a sweep; several threads may do that."""
+
+    def race(self, points: Mapping[str, CompiledPoint], turns: int, *, seed: int, watch: Watch) -> Sequence[RaceResult]:
+        """Time compiled points side by side, on each benchmark workload; see `timing.racing`."""
 
     def profile(self, candidate: Candidate, *, seed: int, watch: Watch) -> Profile:
         """Profile a candidate that passed; MachineError where that is impossible."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cutegen_core.evaluate.stages.watch import SilentWatch, Watch
 from cutegen_core.evaluate.timing.overall import overall, shape_times
 from cutegen_core.records.performance import BEST, ShapeTime, Word
-from cutegen_core.records.trial import Status, Trial
+from cutegen_core.records.trial import Resources, Status, Trial
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,19 @@ def summarize_trial(trial: Trial) -> VariantResult:
     return VariantResult(
         trial.status,
         trial.message,
-        registers=max((k.registers for k in resources.kernels), default=0),
-        spill_bytes=resources.spill_bytes,
-        occupancy=min((o.occupancy for o in resources.occupancy), default=0.0),
+        *summarize_resources(resources),
         latency_ms=timed.candidate.median_us / 1000 if timed else None,
         word=beside.word if beside else None,
         shapes=shape_times(trial.performance) if timed else (),
+    )
+
+
+def summarize_resources(resources: Resources) -> tuple[int, int, float]:
+    """Return registers, spilled bytes and occupancy, as in `VariantResult`."""
+    return (
+        max((k.registers for k in resources.kernels), default=0),
+        resources.spill_bytes,
+        min((o.occupancy for o in resources.occupancy), default=0.0),
     )
 
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, product
+from itertools import chain
+from math import prod
+from random import Random
 
 from cutegen_core.kernel.expressions import Number, suggest_name
 from cutegen_core.kernel.plan_read import read_plan
@@ -136,16 +138,32 @@ class KernelFile:
         """
         return resolve_plan(self.contents, signature, device, params or {}, workload)
 
-    def combinations(self, device: DeviceNumbers) -> Iterator[dict[str, Number]]:
-        """Yield every choice of parameter values that `where` allows on `device`, the default first."""
-        default = self.defaults()
-        choices = (dict(zip(default, values, strict=True)) for values in product(*(p.values for p in self.params)))
-        for chosen in chain((default,), (c for c in choices if c != default)):
+    def count_choices(self) -> int:
+        """Return the number of choices of parameter values, those that `where` forbids included."""
+        return prod(len(p.values) for p in self.params)
+
+    def combinations(self, device: DeviceNumbers, most: int | None = None) -> Iterator[dict[str, Number]]:
+        """Yield every choice of parameter values that `where` allows on `device`, the default first.
+
+        Args:
+            most: look at that many choices only; of more, at some drawn evenly and always the same.
+        """
+        default, total = self.defaults(), self.count_choices()
+        numbers = range(total) if most is None or total <= most else sorted(Random(0).sample(range(total), most))
+        for chosen in chain((default,), (c for c in map(self._choice, numbers) if c != default)):
             try:
                 check_where(self.where, chosen, device)
             except KernelFileError:
                 continue
             yield chosen
+
+    def _choice(self, number: int) -> dict[str, Number]:
+        """Return the choice with this number; the last parameter changes fastest."""
+        chosen: dict[str, Number] = {}
+        for parameter in reversed(self.params):
+            number, position = divmod(number, len(parameter.values))
+            chosen[parameter.name] = parameter.values[position]
+        return {p.name: chosen[p.name] for p in self.params}
 
     def with_param(self, name: str, value: Number) -> str:
         """Return the file's text with another default for one parameter, added to its `values` if missing there.

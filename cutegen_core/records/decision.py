@@ -29,7 +29,7 @@ class StudyKind(StrEnum):
     """A longer look at a kernel that was written already."""
 
     SWEEP = "sweep"
-    """Every combination of the parameters it declares."""
+    """The points of the parameters it declares."""
     PROFILE = "profile"
     """What the profiler measures."""
     ABLATION = "ablation"

@@ -118,12 +118,18 @@ class SessionCreated:
 
 @dataclass(frozen=True)
 class StepStarted:
-    """A step begins; `base` is the key of the candidate it goes on from."""
+    """A step begins.
+
+    Attributes:
+        base: key of the candidate it goes on from.
+        study: what writes its kernel instead of a proposer.
+    """
 
     step: int
     base: str | None
     instruction: str = ""
     repair: bool = False
+    study: StudyKind | None = None
     kind: Literal["step_started"] = "step_started"
 
 

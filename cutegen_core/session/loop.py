@@ -19,7 +19,7 @@ from cutegen_core.records.errors import (
 )
 from cutegen_core.records.event import SessionState, StateChanged
 from cutegen_core.session import decisions, moves, proposing, studies, trying
-from cutegen_core.session.moves import Accept, Begin, Propose, Record, Study, Try, Wait
+from cutegen_core.session.moves import Accept, Begin, LastSweep, Propose, Record, Study, Try, Wait
 from cutegen_core.session.writer import SessionTools, TrialWatch, Writer
 from cutegen_core.trajectory.state import WORKING, State
 from cutegen_core.trajectory.store import Store
@@ -66,6 +66,9 @@ class Session(Writer):
                 return False
             case Begin():
                 self.append(moves.begin_step(self.state, self.tools.proposer(self.state).max_repairs))
+            case LastSweep(best):
+                due = studies.is_tunable(self.store.text(best))
+                self.append(moves.begin_last_sweep(self.state) if due else moves.exhausted(self.state))
             case Record(events):
                 self.append(*events)
             case Propose(step):

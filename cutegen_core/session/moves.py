@@ -6,6 +6,7 @@
 | a person asked for a study | `Study` |
 | an acceptance is open | `Accept` |
 | between steps | `Record`: begin a step, or end by the step budget; `Begin` where a failure may be repaired |
+| the step budget is used up, and times could choose among the best kernel's points | `LastSweep` |
 | an answer waits at its gate | `Record`: open the gate |
 | the step has no candidate | `Propose` |
 | the candidate waits at a gate | `Record`: open the gate |
@@ -19,8 +20,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from cutegen_core.records.candidate import Author
-from cutegen_core.records.decision import Gate
+from cutegen_core.records.decision import Gate, StudyKind
 from cutegen_core.records.event import (
+    AnsweredBy,
     Event,
     GateOpened,
     Outcome,
@@ -30,7 +32,7 @@ from cutegen_core.records.event import (
     StepClosed,
     StepStarted,
 )
-from cutegen_core.records.trial import Status
+from cutegen_core.records.trial import ExecutorKind, Status
 from cutegen_core.session import promotion
 from cutegen_core.trajectory.state import WORKING, Phase, State, Step, WantedStudy, waits_at
 
@@ -43,6 +45,13 @@ class Wait:
 @dataclass(frozen=True)
 class Begin:
     """Begin the next step; how many repairs in a row the proposer wants decides what it starts from."""
+
+
+@dataclass(frozen=True)
+class LastSweep:
+    """Sweep the parameters of the best kernel if it declares any; otherwise end by the step budget."""
+
+    best: str
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ class Accept:
     candidate: str
 
 
-Move = Wait | Begin | Record | Propose | Try | Study | Accept
+Move = Wait | Begin | LastSweep | Record | Propose | Try | Study | Accept
 
 
 def next_move(state: State) -> Move:
@@ -124,6 +133,24 @@ def begin_step(state: State, max_repairs: int) -> StepStarted:
     return StepStarted(number, _repaired_from(failed[0]), state.instruction, repair=True)
 
 
+def begin_last_sweep(state: State) -> StepStarted:
+    """Return the start of a step that sweeps the best kernel; it does not count against the budget."""
+    return StepStarted(len(state.steps) + 1, state.best, study=StudyKind.SWEEP)
+
+
+def exhausted(state: State) -> StateChanged:
+    """Return the end by the step budget."""
+    spent = f"the budget of {state.max_steps} steps is used up; raise it to go on"
+    return StateChanged(SessionState.EXHAUSTED, spent)
+
+
+def _is_sweep_due(state: State) -> bool:
+    """Return whether times decide, no person proposes, and no sweep chose or tried to improve the best kernel."""
+    swept = any((s.sweep or s.study) and state.best in (s.base, s.candidate) for s in state.steps)
+    by_itself = state.settings.answered_by in (AnsweredBy.LLM, AnsweredBy.PLAYBOOK)
+    return by_itself and state.settings.executor is ExecutorKind.GPU and not swept
+
+
 def _between_steps(state: State) -> Move:
     number = len(state.steps) + 1
     if state.pending_edit:
@@ -131,10 +158,9 @@ def _between_steps(state: State) -> Move:
         idea = state.pending_idea or "edited by hand"
         edit = Proposed(number, state.pending_edit, Author.PERSON, idea, parent=parent)
         return Record((StepStarted(number, parent), edit))
-    if number > state.max_steps:
-        spent = f"the budget of {state.max_steps} steps is used up; raise it to go on"
-        return Record((StateChanged(SessionState.EXHAUSTED, spent),))
-    return Begin()
+    if state.spent_steps < state.max_steps:
+        return Begin()
+    return LastSweep(state.best) if state.best and _is_sweep_due(state) else Record((exhausted(state),))
 
 
 def _end_step(state: State, step: Step) -> Event:

@@ -52,6 +52,8 @@ def propose(writer: Writer, step: Step) -> list[Event]:
     begun = time.monotonic()
     if writer.state.running_stage is None:
         writer.append(StageStarted(step.number, Stage.GENERATE))
+    if step.study is not None:
+        return studies.carry_out_in_step(writer, step.study, step, TrialWatch(writer))
     proposer = writer.tools.proposer(writer.state)
     answer = proposer.respond(request.build_request(writer.store, writer.state, writer.tools, step))
     if isinstance(answer, Ask):

@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from cutegen_core.evaluate import ablation, sweep
 from cutegen_core.evaluate.stages.watch import Watch
+from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import StudyKind
-from cutegen_core.records.errors import MachineError, ProblemError, UsageError
+from cutegen_core.records.errors import KernelFileError, MachineError, ProblemError, UsageError
 from cutegen_core.records.event import Event, Proposed, StageEnded, Studied
 from cutegen_core.records.trial import ExecutorKind, Stage, StageResult, StageStatus
 from cutegen_core.session import request
@@ -86,6 +87,14 @@ def carry_out_in_step(writer: Writer, study: StudyKind, step: Step, watch: Watch
 def give_up(state: State, reason: str) -> list[Event]:
     """Answer the studies that wait: they failed for this reason."""
     return [Studied(study, candidate, "", reason) for study, candidate in state.studies_wanted]
+
+
+def is_tunable(source: str) -> bool:
+    """Return whether a kernel file declares a parameter with several values."""
+    try:
+        return any(parameter.tunable for parameter in parse(source).params)
+    except KernelFileError:
+        return False
 
 
 # ---- the studies

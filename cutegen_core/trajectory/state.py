@@ -98,6 +98,7 @@ class Step:
         base: key of the candidate it started from; `parent` is what its own candidate was made of.
         instruction: what the person asked of it.
         repair: it follows a failure.
+        study: what writes its kernel, None where a proposer does; such a step does not count against the budget.
         candidate: key of its source, None until one is proposed.
         idea, plan: the proposer's words for it, one line and several.
         calls: of models, in order.
@@ -117,6 +118,7 @@ class Step:
     base: str | None
     instruction: str = ""
     repair: bool = False
+    study: StudyKind | None = None
     candidate: str | None = None
     parent: str | None = None
     author: Author | None = None
@@ -237,6 +239,11 @@ class State:
     @property
     def open_step(self) -> Step | None:
         return self.step if self.step is not None and self.step.outcome is None else None
+
+    @property
+    def spent_steps(self) -> int:
+        """Return how many steps count against the budget."""
+        return sum(step.study is None for step in self.steps)
 
     @property
     def works(self) -> bool:

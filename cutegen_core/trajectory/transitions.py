@@ -109,7 +109,7 @@ def _apply(state: State, event: Event, recorded: Recorded) -> State:
 def _proposing(state: State, event: _Proposing, recorded: Recorded) -> State:
     match event:
         case StepStarted():
-            step = Step(event.step, event.base, event.instruction, event.repair, at=recorded.at)
+            step = Step(event.step, event.base, event.instruction, event.repair, event.study, at=recorded.at)
             return replace(state, status=SessionState.RUNNING, phase=Phase.GENERATING, steps=state.steps.and_one(step),
                            gates_passed=frozenset(), gate=None, instruction="", prompt="")  # fmt: skip
         case ModelCalled():

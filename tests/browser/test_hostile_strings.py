@@ -214,7 +214,7 @@ def test_texts_stay_texts_in_every_pane_of_evidence(server: Server, store: Store
     choose(page, "Evidence", "profile")
     watched.shows("profiled", "advice", "metric", "unit", "profiler", "profileload")
     choose(page, "Evidence", "sweep")
-    watched.shows("combination", "decided")
+    watched.shows("combination", "decided", "pruned")
     choose(page, "Chart", "registers")
     hovered = hover(page)
     numbered = {int(re.findall(r"\d+", text)[0]): _bare(text) for text in hovered}

@@ -6,7 +6,7 @@ import pytest
 
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.evidence.proof import MARK_WORDS
-from cutegen_core.evaluate.sweep import MAX_COMBINATIONS
+from cutegen_core.evaluate.sweep import MOST_MODELLED, MOST_TIMED
 from cutegen_core.execute.compiler import compile_server
 from cutegen_core.kernel.check_arguments import check_arguments
 from cutegen_core.kernel.expressions import FUNCTIONS, MAX_TEXT
@@ -129,7 +129,8 @@ def test_the_limits_are_those_of_the_code():
     for said in (
         f"UTF-8, {MAX_BYTES >> 20} MiB", f"| {MAX_THREADS}; ", f"`smem_max` of the device: {HOPPER.smem_max} bytes",
         compiling, f"At most {MAX_SCRATCH_BYTES >> 30} GiB each", f"at most {MAX_TEXT} characters",
-        f"at most {MAX_COMBINATIONS} combinations", f"{Evaluator.run_timeout_s:g} s, else TIMEOUT",
+        f"compiles at most {MOST_TIMED} points, and {MOST_MODELLED} without a GPU",
+        f"{Evaluator.run_timeout_s:g} s, else TIMEOUT",
     ):  # fmt: skip
         assert said in " ".join(KERNELS.split()), said
 

@@ -2,11 +2,12 @@
 
 import threading
 from dataclasses import replace
+from statistics import median
 
 import pytest
 
 from cutegen_core.evaluate.timing import contenders
-from cutegen_core.evaluate.timing.contest import Contest, Entry
+from cutegen_core.evaluate.timing.contest import Contest, Entry, Race
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.compiler.demangle import demangle
@@ -253,3 +254,15 @@ def test_the_existing_kernel_is_timed_in_turns_and_a_wrong_or_harmful_one_is_lef
         assert [t.contender for t in measured.performance.timings] == [CANDIDATE]
     both = bench.measure(Contest(ROWS, 7, quick, slow, slow), Silent()).performance
     assert [t.contender for t in both.timings] == [CANDIDATE, BEST, EXISTING, EAGER, COMPILED]
+
+
+def test_points_are_raced_and_one_that_faults_is_lost_without_the_others(bench, compiled):
+    entries = {"0": compiled(BODY), "1": compiled(SLOW), "2": compiled(BEYOND)}
+    found = bench.race(Race(ROWS, 11, entries, 2), Silent())
+    assert found.not_timed == ""
+    assert set(found.samples_us) == {"0", "1"}
+    assert set(found.lost) == {"2"}
+    quick, slow = (median(found.samples_us[name]) for name in ("0", "1"))
+    assert quick < slow
+    alone_us = bench.measure(alone(compiled(BODY)), Silent()).performance.candidate.median_us
+    assert quick == pytest.approx(alone_us, rel=0.05), "as in an ordinary measurement"

@@ -204,7 +204,7 @@ def _timed(story: Story) -> None:
         tuple(
             SweepRow({"BLOCK": 32 * (1 + i)}, Status.INCORRECT_NUMERICAL, placed(i, "combination"), 32, 0, 1.0, 1 + i)
             for i in ALL
-        ), 0, 0, one_line("decided"),
+        ), 0, 0, one_line("decided"), 1, one_line("pruned"),
     )  # fmt: skip
     story.add(Studied(StudyKind.SWEEP, "", store.put(as_json.dump(sweep)), step=story.steps))
     usual = measured(131.2, 140.0, workload=one_line("timedload"))

@@ -192,9 +192,10 @@ def test_a_sweep_is_a_table_with_its_choice(store: Store, open_page: OpenPage) -
         Proposed(1, store.put(KERNEL + "// 512\n"), Author.PLAYBOOK, "tune: BLOCK=512"),
     )
     text = shown(open_page("session", id=story.session))
-    assert "Sweep · 2 of 3 combinations passed" in text
+    assert "Sweep · 2 of 3 tested points passed, not ranked by time" in text
     assert "★" in text
-    assert "nothing is timed without a GPU. 3 further combinations not tested." in text
+    assert "Decided by a model of the launches and by correctness; not ranked by time." in text
+    assert "3 further points not tried." in text
 
 
 # ---- memory

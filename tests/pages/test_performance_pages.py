@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cutegen_core.evaluate.ablation import AblationRow, AblationTable
+from cutegen_core.evaluate.sweep import SweepRow, SweepTable
 from cutegen_core.evaluate.variant import VariantResult
 from cutegen_core.records.decision import Decision, DecisionKind, Gate, StudyKind
 from cutegen_core.records.event import (
@@ -186,8 +187,30 @@ def test_a_timed_sweep_has_a_chart_and_says_what_decided(store: Store, open_page
     text = shown(page)
     assert "★ default" in text
     assert "▼ slower" in text
-    assert "Decided by measured latency, each timed in turns with the defaults" in text
-    assert "BLOCK=512, ITEMS=4" in _figures(page)
+    assert "Sweep · 9 points timed side by side, 3 of 4 tested passed" in text
+    assert "Decided by measured latency" in text
+    assert "39 turns of timing, 36 % of what timing every point in full takes" in text
+    assert "2 points cannot run here" in text
+    assert "3 further points not tried" in text
+    assert "not tested" in text
+    assert "It is not a time." in text
+    figures = _figures(page)
+    assert "BLOCK=512, ITEMS=4, round" in figures
+    assert "time so far, µs" in figures
+
+
+def test_a_sweep_that_an_older_version_wrote_still_has_its_chart(store: Store, open_page: OpenPage) -> None:
+    rows = (
+        SweepRow({"BLOCK": 256}, Status.PASSED, "", 30, 0, 1.0, 0.131),
+        SweepRow({"BLOCK": 512}, Status.PASSED, "", 24, 0, 1.0, 0.125, Word.FASTER),
+    )
+    old = SweepTable(rows, 1, 3, "measured latency, each timed in turns with the defaults")
+    page = open_page("session", id=gpu_story(store, old).session, step=7)
+    text = shown(page)
+    assert "Sweep · 2 of 2 tested points passed" in text
+    assert "not ranked by time" not in text
+    assert "turns of timing" not in text
+    assert "BLOCK=512" in _figures(page)
 
 
 def test_compare_says_one_word_and_what_it_rests_on(store: Store, open_page: OpenPage) -> None:

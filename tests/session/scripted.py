@@ -7,13 +7,16 @@ without these it passes. The proposer proposes a list of texts in order. No comp
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cutegen_core.evaluate.mutation.trust import SuiteJudges
-from cutegen_core.evaluate.stages.watch import SilentWatch, Watch
+from cutegen_core.evaluate.stages.preparing import CompiledPoint, PlannedKernel
+from cutegen_core.evaluate.stages.watch import SilentWatch, StageFailure, Watch
+from cutegen_core.evaluate.timing.contest import RaceResult
+from cutegen_core.evaluate.timing.measured import MeasuredPoints
 from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.problems import library
 from cutegen_core.propose.port import Answer, Finished, Proposal, ProposalRequest
@@ -54,6 +57,9 @@ class ScriptedEvaluator:
     measures_speed: bool = False
     can_profile: bool = False
     peaks: Peaks | None = None
+    can_race: bool = False
+    measured: MeasuredPoints | None = None
+    compiles_at_once: int = 1
     tried: list[str] = field(default_factory=list)
     thorough: list[str] = field(default_factory=list)
 
@@ -92,6 +98,15 @@ class ScriptedEvaluator:
         }
         lawful = {name: value for name, value in evidence.items() if name not in LAWS[status].must_not}
         return Trial(candidate.key, status, (result,), ExecutorKind.CPU, **lawful)
+
+    def plan(self, source: str) -> StageFailure:
+        return StageFailure(Status.REJECTED, "not scripted", (Diagnostic(1, "error", "not scripted", "plan"),))
+
+    def compile_point(self, planned: PlannedKernel) -> CompiledPoint:
+        raise AssertionError("not scripted")
+
+    def race(self, points: Mapping[str, CompiledPoint], turns: int, *, seed: int, watch: Watch) -> list[RaceResult]:
+        raise AssertionError("not scripted")
 
     def profile(self, candidate: Candidate, *, seed: int, watch: Watch) -> Profile:
         raise AssertionError("not scripted")

@@ -22,13 +22,27 @@ from cutegen_core.records.event import (
     StateChanged,
     StepClosed,
     StepStarted,
+    Studied,
     TrialStarted,
     Tried,
 )
 from cutegen_core.records.performance import ShapeTime, Word
 from cutegen_core.records.trial import ExecutorKind, Mark, Status
 from cutegen_core.session import moves
-from cutegen_core.session.moves import Accept, Begin, Propose, Record, Study, Try, Wait, begin_step, next_move
+from cutegen_core.session.moves import (
+    Accept,
+    Begin,
+    LastSweep,
+    Propose,
+    Record,
+    Study,
+    Try,
+    Wait,
+    begin_last_sweep,
+    begin_step,
+    exhausted,
+    next_move,
+)
 from cutegen_core.trajectory.state import State, WantedStudy
 from cutegen_core.trajectory.transitions import fold
 
@@ -40,7 +54,8 @@ PROMOTED = (StepStarted(1, None), ANSWERED, *TRIED, StepClosed(1, Outcome.PROMOT
 
 
 def after(*events: Event, autonomy: Autonomy = Autonomy.AUTO, **settings: object) -> State:
-    made = SessionSettings("p", "relu", AnsweredBy.PLAYBOOK, ExecutorKind.CPU, "sm_90a", "H200", autonomy, **settings)
+    usual = {"answered_by": AnsweredBy.PLAYBOOK, "executor": ExecutorKind.CPU, "autonomy": autonomy}
+    made = SessionSettings("p", "relu", **{**usual, **settings}, arch="sm_90a", device_name="H200")
     return fold(Recorded(seq, 0.0, event) for seq, event in enumerate((SessionCreated(made), *events), 1))
 
 
@@ -227,3 +242,41 @@ def test_an_instruction_comes_before_a_repair() -> None:
         ]
     )
     assert begin_step(redirected, 3) == StepStarted(2, A, "use smem")
+
+
+def swept(step: int, candidate: str = B) -> tuple[Event, ...]:
+    """A last sweep of A, and the verdict that what it chose is no better."""
+    proposed = Proposed(step, candidate, Author.PLAYBOOK, "tune: BLOCK=512", parent=A)
+    begun = (StepStarted(step, A, study=StudyKind.SWEEP), Studied(StudyKind.SWEEP, A, "table", step=step), proposed)
+    return (
+        *begun,
+        TrialStarted(step, candidate),
+        Tried(step, candidate, "", Status.PASSED),
+        StepClosed(step, Outcome.KEPT),
+    )
+
+
+def test_at_the_end_of_the_budget_the_best_kernel_is_swept_once_where_times_decide() -> None:
+    gpu = {"max_steps": 1, "executor": ExecutorKind.GPU}
+    ended = after(*PROMOTED, **gpu)
+    assert next_move(ended) == LastSweep(A)
+    begun = begin_last_sweep(ended)
+    assert (begun.step, begun.base, begun.study) == (2, A, StudyKind.SWEEP)
+    under_way = after(*PROMOTED, begun, **gpu)
+    assert is_a(Propose)(next_move(under_way))
+    assert under_way.spent_steps == 1, "the budget is one of proposals"
+    done = after(*PROMOTED, *swept(2), **gpu)
+    assert next_move(done) == Record((exhausted(done),))
+    raised = after(*PROMOTED, *swept(2), decided(DecisionKind.BUDGET, max_steps=2), **gpu)
+    assert is_a(Begin)(next_move(raised)), "a sweep has not used up what was raised"
+
+
+def test_no_sweep_at_the_end_where_nothing_is_timed_nothing_passed_or_a_person_proposes() -> None:
+    for events, settings in (
+        (PROMOTED, {"executor": ExecutorKind.CPU}),
+        ((StepStarted(1, None), ANSWERED, *FAILED, StepClosed(1, Outcome.FAILED)), {}),
+        (PROMOTED, {"answered_by": AnsweredBy.PERSON}),
+        (PROMOTED, {"answered_by": AnsweredBy.RECORDING}),
+    ):
+        state = after(*events, **{"max_steps": 1, "executor": ExecutorKind.GPU, **settings})
+        assert next_move(state) == Record((exhausted(state),))

@@ -255,7 +255,11 @@ def test_a_sweep_is_decided_by_time_and_the_defaults_win_ties(desk):
 
     clock = ByBlock()
     table, source = sweep.sweep(replace(evaluator, timer=clock), Candidate(RELU, Author.PERSON, None), 1, SilentWatch())
-    assert [row.latency_ms for row in table.rows] == [0.040, 0.041, 0.033]
+    assert [row.params["BLOCK"] for row in table.rows] == [256, 512, 128], "the defaults, then the fastest first"
+    assert [row.latency_ms for row in table.rows] == [0.040, 0.033, None], "only what is left is tested in full"
+    assert [[round(us, 3) for us in row.raced_us] for row in table.rows] == [[40.0], [33.0], [41.0]]
+    assert (table.rows[2].status, table.rows[2].message) == (None, "slower: left out after round 1")
+    assert (table.turns, table.full_turns) == (3, 36)
     assert table.rows[table.chosen].params == {"BLOCK": 512}
     assert "default = 512" in source
     assert "measured latency" in table.decided_by

@@ -3,6 +3,7 @@
 1. `plan_candidate` parses and screens the file, and resolves its launch plan for every workload.
 2. `compile_candidate` runs NVRTC for the target and the executor's own builds in parallel, and checks the plan's
    arguments against the compiled kernels, so that a wrong count or type is found before anything runs.
+   `compile_point` does the same for a point of a sweep, with no more builds than timing it needs.
 """
 
 from __future__ import annotations
@@ -76,6 +77,19 @@ class CompiledCandidate:
 
 
 @dataclass(frozen=True)
+class CompiledPoint:
+    """A point of a sweep, compiled; no build of it was tested.
+
+    Attributes:
+        built: what can be timed, None where the executor's times say nothing about speed.
+    """
+
+    planned: PlannedKernel
+    resources: Resources
+    built: Built | None
+
+
+@dataclass(frozen=True)
 class CompileRefusal:
     """A compilation that ended the trial, with the evidence to show."""
 
@@ -116,6 +130,46 @@ def compile_candidate(
         ]
         machine = asked.result()
         checked, plain = (build.result() for build in builds)
+    machine_code = _check_machine_code(plan, machine, device, keep)
+    if isinstance(machine_code, CompileRefusal):
+        return machine_code
+    resources, hints = machine_code
+    for built in (checked, plain):
+        if built.status is not Status.PASSED:
+            # NVIDIA's compiler accepts the file, so an error in the executor's own build is not the file's fault.
+            status = Status.UNSUPPORTED if built.status is Status.COMPILE_ERROR else built.status
+            failure = StageFailure(status, built.message, built.diagnostics)
+            return CompileRefusal(failure, f"{machine.log}\n{built.log}", hints, resources)
+    plain = replace(plain, isolated_blocks=not blocks_communicate(machine.sass))
+    return CompiledCandidate(machine, resources, plain, checked, hints)
+
+
+def compile_point(
+    plan: PlannedKernel, compiler: Compiler, executor: Executor, device: Device
+) -> CompiledPoint | CompileRefusal:
+    """Compile a point of a sweep, which is refused as a candidate is; threads may do several at a time.
+
+    Raises:
+        MachineError: a compiler failed, not the point.
+    """
+    machine = _compile(plan, compiler, executor, device)
+    machine_code = _check_machine_code(plan, machine, device, lambda _: "")
+    if isinstance(machine_code, CompileRefusal):
+        return machine_code
+    resources, hints = machine_code
+    if not executor.measures_speed:
+        return CompiledPoint(plan, resources, None)
+    built = executor.build(plan.kernel, plan.params, lambda: machine, checked=False, arch=device.arch)
+    if built.status is not Status.PASSED:
+        failure = StageFailure(built.status, built.message, built.diagnostics)
+        return CompileRefusal(failure, built.log, hints, resources)
+    return CompiledPoint(plan, resources, built)
+
+
+def _check_machine_code(
+    plan: PlannedKernel, machine: CompileResult, device: Device, keep: Callable[[str | bytes], str]
+) -> tuple[Resources, tuple[Diagnostic, ...]] | CompileRefusal:
+    """Return what NVIDIA's compiler made, and its hints, or what of it ends the trial."""
     if machine.differing:
         return CompileRefusal(_describe_differences(plan.kernel, machine), machine.log, machine.diagnostics)
     if machine.status is not Status.PASSED:
@@ -129,16 +183,7 @@ def compile_candidate(
     if undeclared := tuple(read for read in reads if read.severity == "error"):
         return CompileRefusal(StageFailure(Status.REJECTED, undeclared[0].message, undeclared), machine.log, hints)
     failure = failure or _find_launch_failure(plan.plans, machine, device)
-    if failure:
-        return CompileRefusal(failure, machine.log, hints, resources)
-    for built in (checked, plain):
-        if built.status is not Status.PASSED:
-            # NVIDIA's compiler accepts the file, so an error in the executor's own build is not the file's fault.
-            status = Status.UNSUPPORTED if built.status is Status.COMPILE_ERROR else built.status
-            failure = StageFailure(status, built.message, built.diagnostics)
-            return CompileRefusal(failure, f"{machine.log}\n{built.log}", hints, resources)
-    plain = replace(plain, isolated_blocks=not blocks_communicate(machine.sass))
-    return CompiledCandidate(machine, resources, plain, checked, hints)
+    return CompileRefusal(failure, machine.log, hints, resources) if failure else (resources, hints)
 
 
 def _compile(plan: PlannedKernel, compiler: Compiler, executor: Executor, device: Device) -> CompileResult:

@@ -18,6 +18,9 @@ from cutegen_core.records.trial import Status
 RUN_S = 20.0
 """Wall-clock limit of one run at the benchmark size."""
 
+RUN_FAULTS = (Status.RUNTIME_ERROR, Status.MEMORY_ERROR, Status.TIMEOUT)
+"""Ends of a kernel after which the device is looked at."""
+
 
 @dataclass(frozen=True)
 class RoundSamples:

@@ -1,9 +1,9 @@
-"""Records of a measurement: the timer's task and its result."""
+"""Records of a measurement: the timer's tasks, a contest of one candidate or a race of equals, and their results."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from cutegen_core.execute.cuda.program import Program, load_program
@@ -71,6 +71,36 @@ class Contest:
         """The kernels timed beside the candidate, by the contender's name."""
         found = {BEST: self.best, EXISTING: self.existing}
         return {name: entry for name, entry in found.items() if entry is not None}
+
+
+@dataclass(frozen=True)
+class Race:
+    """Kernels that are timed side by side on one workload and not judged: a sweep ranks its points by it.
+
+    Attributes:
+        entries: by the contender's name; all are equals.
+        turns: how many times each is measured; a turn is its share of samples in a round of a contest.
+    """
+
+    workload: Workload
+    seed: int
+    entries: Mapping[str, Entry]
+    turns: int
+
+
+@dataclass(frozen=True)
+class RaceResult:
+    """Result of a race; an entry is in `samples_us` or in `lost`.
+
+    Attributes:
+        samples_us: of each entry, in the order taken.
+        lost: why an entry has no samples: it crashed, hung, or heat throttled the clocks all the time.
+        not_timed: why nothing could be timed, "" otherwise.
+    """
+
+    samples_us: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    lost: Mapping[str, str] = field(default_factory=dict)
+    not_timed: str = ""
 
 
 @dataclass(frozen=True)

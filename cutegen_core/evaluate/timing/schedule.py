@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 SERIES_S = 0.3
 LEAST, MOST, MOST_SHORT = 4, 96, 288
 SHORT_US = 50.0
 MOST_ROUNDS = 12
+MOST_SETS = 28
+"""Buffer sets of one measurement, without the warm-up set."""
+LEAST_A_TURN = 3
 _WARM_S = 0.002
 _MOST_WARM_RUNS = 50
 _PATIENCE, _LEAST_LIMIT_S = 20.0, 10.0
@@ -52,6 +55,12 @@ def plan_share(us: float, count: int, sets: Sequence[int]) -> RoundShare:
     warm_runs = min(_MOST_WARM_RUNS, max(1, math.ceil(_WARM_S * 1e6 / us)))
     seconds = _LEAST_LIMIT_S + _PATIENCE * (len(order) + warm_runs) * us / 1e6
     return RoundShare(order, max(1, count // taken), warm_runs, seconds)
+
+
+def plan_turn(us: float, sets: Sequence[int]) -> RoundShare:
+    """Return the share of one of many equals: a twelfth of an ordinary measurement, but at least three samples."""
+    share = plan_share(us, MOST_ROUNDS, sets)
+    return replace(share, order=tuple(sets)[: max(LEAST_A_TURN, len(share.order))], every=1)
 
 
 def count_samples(us: float) -> int:

@@ -37,6 +37,7 @@ SLOWER_UNSEEN, UNSEEN_STEP_US = 1.1, 2.5
 product of 8.9 µs took 10.1 on an H200."""
 
 _HELD_SHARE = 6
+_THROTTLED = "the clocks were throttled by heat all the time"
 
 
 class DeviceMonitor(Protocol):
@@ -71,14 +72,15 @@ class Column:
 
 
 class Series:
-    """Measures contenders side by side; the first is the candidate, whose failure ends the series.
+    """Measures contenders side by side. In `run` the first is the candidate, whose failure ends the series; in `race`
+    all are equals.
 
     Args:
         device: its name, for messages.
         sets: the buffer sets without the warm-up set; a sixth of them is held back.
         between: called between two rounds; raises an exception to stop the measurement.
         check: called with the sets of each round of the candidate and of the existing kernel; raises Dropped if outputs
-            are wrong.
+            are wrong. A race has neither.
     """
 
     def __init__(
@@ -94,8 +96,18 @@ class Series:
         self._sets, self._held, self._monitor = sets[: len(sets) - held], sets[len(sets) - held :], monitor
         self._rest_s = 0.0
         self._between, self._check = between, check
+        self._candidate: Contender | None = None
         self.columns: list[Column] = []
         self.untimed: list[Untimed] = []
+
+    def race(self, contenders: Sequence[Contender], turns: int) -> None:
+        """Measure equals for some turns each; those that fail are in `untimed`, and no output is verified."""
+        typical = self._estimate_times(contenders)
+        self.columns = [Column(c) for c in contenders if c.name in typical]
+        shares = {name: schedule.plan_turn(us, self._sets) for name, us in typical.items()}
+        self._take_turns(shares, turns)
+        for column in [c for c in self.columns if not any(c.rounds)]:
+            self._drop(column, _THROTTLED)
 
     def run(self, contenders: Sequence[Contender]) -> None:
         """Measure all rounds; `untimed` lists the contenders that fail.
@@ -105,20 +117,20 @@ class Series:
             MachineError: heat throttled all of its samples, so that it has no time.
         """
         begun = time.monotonic()
+        self._candidate = contenders[0]
         typical = self._estimate_times(contenders)
         self.columns = [Column(c) for c in contenders if c.name in typical]
         count = schedule.count_rounds(typical[contenders[0].name])
         shares = {name: schedule.plan_share(us, count, self._sets) for name, us in typical.items()}
-        first = [(None, name) for name, share in shares.items() if share.every == 1]
-        for number, name in (*first, *schedule.iterate_turns(shares, count)):
-            self._between()
-            column = next((c for c in self.columns if c.contender.name == name), None)
-            if column is not None:
-                self._measure_round(column, number, shares[name])
+        self._take_turns(shares, count)
         self._measure_held_sets(shares[contenders[0].name])
         for column in self.columns:
             column.rounds += [()] * (count - len(column.rounds))
         self._drop_empty(begun)
+
+    def samples(self) -> Mapping[str, tuple[float, ...]]:
+        """Return every contender's samples in the order taken."""
+        return {c.contender.name: tuple(us for taken in c.rounds for us in taken) for c in self.columns}
 
     def timings(self) -> tuple[Timing, ...]:
         return tuple(column.timing() for column in self.columns)
@@ -132,6 +144,15 @@ class Series:
             if self._shares_round(c)
         )
 
+    def _take_turns(self, shares: Mapping[str, RoundShare], count: int) -> None:
+        """Measure the rounds, after one that does not count."""
+        first = [(None, name) for name, share in shares.items() if share.every == 1]
+        for number, name in (*first, *schedule.iterate_turns(shares, count)):
+            self._between()
+            column = next((c for c in self.columns if c.contender.name == name), None)
+            if column is not None:
+                self._measure_round(column, number, shares[name])
+
     def _estimate_times(self, contenders: Sequence[Contender]) -> Mapping[str, float]:
         """Return the approximate time of each contender."""
         typical: dict[str, float] = {}
@@ -141,7 +162,7 @@ class Series:
                 contender.measure_round(self._sets[:1], 2, FIRST_S)
                 typical[contender.name] = min(contender.measure_round(self._sets[:1], 2, FIRST_S).us)
             except Dropped as dropped:
-                self._note_lost(contender, dropped, contenders[0])
+                self._note_lost(contender, dropped)
         return typical
 
     def _measure_round(self, column: Column, number: int | None, share: RoundShare) -> None:
@@ -154,10 +175,10 @@ class Series:
                 column.add(number, taken, self._monitor.since(begun).throttled)
             work_s = (sum(taken.us) + share.warm_runs * taken.us[0]) / 1e6
             self._rest_s = min(LONGEST_REST_S, REST_SHARE * work_s)
-            if column is self.columns[0] or column.contender.name == EXISTING:
+            if column.contender is self._candidate or column.contender.name == EXISTING:
                 self._check(share.order)
         except Dropped as dropped:
-            self._note_lost(column.contender, dropped, self.columns[0].contender)
+            self._note_lost(column.contender, dropped)
             self.columns.remove(column)
 
     def _measure_held_sets(self, share: RoundShare) -> None:
@@ -174,8 +195,8 @@ class Series:
                 "seen: it seems to find earlier results again",
             )
 
-    def _note_lost(self, contender: Contender, dropped: Dropped, candidate: Contender) -> None:
-        if contender is candidate:
+    def _note_lost(self, contender: Contender, dropped: Dropped) -> None:
+        if contender is self._candidate:
             raise dropped
         self.untimed.append(Untimed(contender.name, str(dropped)))
 
@@ -192,7 +213,7 @@ class Series:
             )
         for column in self.columns[1:]:
             if not any(column.rounds):
-                self._drop(column, "the clocks were throttled by heat all the time")
+                self._drop(column, _THROTTLED)
             elif column.contender.name == BEST and not self._shares_round(column):
                 self._drop(column, "heat left no round with samples of both it and the candidate")
 

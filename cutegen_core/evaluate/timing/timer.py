@@ -24,8 +24,17 @@ from types import TracebackType
 
 from cutegen_core.evaluate.roofline.library_calls import library_call
 from cutegen_core.evaluate.timing import statistics
-from cutegen_core.evaluate.timing.contenders import BaselineContender, Contender, Dropped, KernelContender, RunnerPool
-from cutegen_core.evaluate.timing.contest import Contest, ContestResult, Verdict, Watcher
+from cutegen_core.evaluate.timing.contenders import (
+    RUN_FAULTS,
+    BaselineContender,
+    Contender,
+    Dropped,
+    KernelContender,
+    RunnerPool,
+)
+from cutegen_core.evaluate.timing.contest import Contest, ContestResult, Race, RaceResult, Verdict, Watcher
+from cutegen_core.evaluate.timing.racing import Racing
+from cutegen_core.evaluate.timing.schedule import MOST_SETS
 from cutegen_core.evaluate.timing.series import Series
 from cutegen_core.execute.cuda import health, lock, nvml
 from cutegen_core.execute.cuda.nvml import Monitor
@@ -45,9 +54,6 @@ from cutegen_core.records.performance import (
     WorkloadPerformance,
 )
 from cutegen_core.records.trial import Comparison, Mark, Status
-
-MOST_SETS = 28
-_FAULTS = (Status.RUNTIME_ERROR, Status.MEMORY_ERROR, Status.TIMEOUT)
 
 
 class Timer:
@@ -88,6 +94,11 @@ class Timer:
             measured = _Measurement(self, contest, watch, waited, stack).carry_out()
         self.runner_pool.fill(1 + len(contest.others) + contest.remeasure)
         return replace(measured, seconds=time.monotonic() - begun)
+
+    def race(self, race: Race, watch: Watcher) -> RaceResult:
+        """Time kernels side by side on one workload; none is judged. Raises what `measure` raises."""
+        with lock.hold(self.device.uuid, f"tuning for {self.reference.problem.name}"):
+            return Racing(race, self.device, self.reference, self.judge, self.runner_pool, watch).carry_out()
 
     def warm_up(self) -> None:
         """Start the judge (torch, CUDA context: 1-4 s) and runners, so that the first measurement need not wait."""
@@ -303,7 +314,7 @@ class _Measurement:
 
     def _failed(self, dropped: Dropped) -> ContestResult:
         self.stack.close()  # ends all processes of the candidate
-        if dropped.status in _FAULTS:
+        if dropped.status in RUN_FAULTS:
             health.check(self.timer.device.uuid)
         failure = Verdict(dropped.status, str(dropped))
         return ContestResult(failure=failure, comparisons=self.comparisons, executions=self.executions)

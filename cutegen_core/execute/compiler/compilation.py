@@ -2,7 +2,8 @@
 
 1. `includes` refuses directives that reach outside the toolchain.
 2. The cache is looked up by content: the program, the plan's kernel names, the options, every tool's version.
-3. If it has no entry, the compile server compiles in a sandboxed fork (`compile_server`), one candidate at a time.
+3. If it has no entry, a compile server compiles in a sandboxed fork (`compile_server`), one candidate at a time;
+   threads that compile at the same time get further servers (`server_pool`).
 4. `compile_log` maps the log to the candidate's lines, `ptxas` reads registers and spills, `disassembly` disassembles
    the cubin.
 Passes and compile errors are cached because they are deterministic; limits and crashes are not.
@@ -14,7 +15,6 @@ import base64
 import os
 import re
 import tempfile
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -27,6 +27,7 @@ from cutegen_core.execute.compiler.demangle import demangle
 from cutegen_core.execute.compiler.includes import check_includes
 from cutegen_core.execute.compiler.macro_probe import Probe, read_answer
 from cutegen_core.execute.compiler.nvrtc import OUT_OF_MEMORY, SUCCESS
+from cutegen_core.execute.compiler.server_pool import ServerPool, count_servers
 from cutegen_core.kernel.expressions import Number
 from cutegen_core.kernel.kernel_file import KernelFile
 from cutegen_core.machine import toolchain
@@ -78,10 +79,20 @@ NO_PROBE = Probe("", "")
 
 
 class Compiler:
-    """Compiler for one architecture. Threads may share it and take turns; `close` ends its server."""
+    """Compiler for one architecture. Threads may share it; `close` ends its servers.
 
-    def __init__(self, arch: str, cache: Path | None = None, limits: CompileLimits | None = None) -> None:
-        """Check the architecture; starts no process yet.
+    Attributes:
+        most_servers: how many threads it serves at a time; others wait.
+    """
+
+    def __init__(
+        self,
+        arch: str,
+        cache: Path | None = None,
+        limits: CompileLimits | None = None,
+        most_servers: int | None = None,
+    ) -> None:
+        """Check the architecture; starts no process yet. The machine decides about the servers unless told.
 
         Raises:
             MachineError: a package of the toolchain is missing, or `arch` is not one of ARCHITECTURES.
@@ -94,18 +105,13 @@ class Compiler:
         self._fingerprint = repr(
             (_FORMAT, arch, compile_server.compile_options(arch), _prelude_key(), toolchain.installed_versions())
         )
-        self._server = Worker(
-            "cutegen_core.execute.compiler.compile_server",
-            [arch, str(cache_dir("prelude"))],
-            name=f"the compile server for {arch}",
-            makes_way=True,
-        )
-        self._turn = threading.Lock()
+        self.most_servers = most_servers or count_servers()
+        self._servers = ServerPool(self._make_server, self.most_servers)
 
     def warm(self) -> None:
         """Start the server and precompile the headers if needed; takes seconds, so use a background thread."""
-        with self._turn:
-            _raise_machine_error(self._server.request({"op": "warm"}, _SERVER_START_S))
+        with self._servers.taken() as server:
+            _raise_machine_error(server.request({"op": "warm"}, _SERVER_START_S))
 
     def compile(
         self, kernel: KernelFile, params: Mapping[str, Number] | None = None, probe: Probe = NO_PROBE
@@ -138,19 +144,26 @@ class Compiler:
         return replace(result, seconds=time.monotonic() - started)
 
     def close(self) -> None:
-        """End the server; a later compile starts another."""
-        with self._turn:
-            self._server.close()
+        """End the servers; a later compile starts another."""
+        self._servers.close()
+
+    def _make_server(self) -> Worker:
+        return Worker(
+            "cutegen_core.execute.compiler.compile_server",
+            [self.arch, str(cache_dir("prelude"))],
+            name=f"the compile server for {self.arch}",
+            makes_way=True,
+        )
 
     def _ask(self, program: str, names: tuple[str, ...]) -> Message:
         request = {"op": "compile", "program": program, "names": names, "limits": asdict(self.limits)}
         patience_s = self.limits.seconds * sandbox.PATIENCE + _SERVER_START_S
-        with self._turn:
+        with self._servers.taken() as server:
             try:
-                return _raise_machine_error(self._server.request(request, patience_s))
+                return _raise_machine_error(server.request(request, patience_s))
             except WorkerLimitError:
                 # A candidate dies in its own fork, so another program killed the server: try once more.
-                return _raise_machine_error(self._server.request(request, patience_s))
+                return _raise_machine_error(server.request(request, patience_s))
 
     def _judge(self, answer: Message, kernel: KernelFile) -> CompileResult:
         if answer["limit"] or answer.get("code") == OUT_OF_MEMORY:

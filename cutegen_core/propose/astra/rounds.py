@@ -67,7 +67,7 @@ def answers_of(request: ProposalRequest, role: Role) -> tuple[Call, ...]:
 def over(request: ProposalRequest) -> Answer | None:
     """Return the sweep that the person asks for, or the end where several steps in a row brought nothing."""
     if re.search(r"\bsweep\b", request.instruction.lower()) and _is_tunable(request):
-        return WantsStudy(StudyKind.SWEEP, "asked for: every combination of the declared parameters")
+        return WantsStudy(StudyKind.SWEEP, "asked for: a sweep of the declared parameters")
     if request.instruction:
         return None
     tail = request.attempts[-FRUITLESS_LIMIT:]

@@ -1,5 +1,5 @@
 """The proposer that needs no model: the playbook's kernels in menu order, or the one that an instruction names; "sweep"
-tries every combination of the current kernel's parameters."""
+tunes the current kernel's parameters."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def kernels_for(request: ProposalRequest) -> tuple[Variant, ...]:
 def _redirected(request: ProposalRequest, variants: Sequence[Variant]) -> Answer:
     base = request.base.source if request.base else ""
     if base and re.search(r"\bsweep\b", request.instruction.lower()):
-        return WantsStudy(StudyKind.SWEEP, "asked for: every combination of the declared parameters")
+        return WantsStudy(StudyKind.SWEEP, "asked for: a sweep of the declared parameters")
     variant = redirect(request.instruction, variants, base)
     if variant is None:
         words = f"{understood(variants)}; or sweep"

@@ -263,7 +263,7 @@ def _budget(view: SessionView) -> _Button:
     """Make the button that raises the budget that is used up, of steps or tokens."""
     state = view.state
     steps, tokens, label = state.max_steps + BUDGET_STEP, None, f"Raise to {state.max_steps + BUDGET_STEP} steps"
-    if state.max_tokens is not None and (state.open_step or len(state.steps) < state.max_steps):
+    if state.max_tokens is not None and (state.open_step or state.spent_steps < state.max_steps):
         steps, tokens = state.max_steps, state.max_tokens + MORE_TOKENS
         label = f"Raise to {tokens:,} tokens"
     return _Button(

@@ -52,7 +52,7 @@ def _facts(view: SessionView, speed: str) -> str:
         speed or _fact("best", _best(view), best.idea if best else ""),
         _fact("runs on", _target(settings), settings.device_name),
         _fact("proposer", _proposer(view)),
-        _fact("steps", f"{len(state.steps)} of {state.max_steps}"),
+        _fact("steps", f"{state.spent_steps} of {state.max_steps}"),
         _tokens(view),
     ]
     return "".join(parts)

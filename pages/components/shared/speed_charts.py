@@ -1,4 +1,4 @@
-"""Draw Plotly figures of measured times: contenders with their samples, latency over the steps, a sweep."""
+"""Draw Plotly figures of measured times: contenders with their samples, latency over steps, a sweep and its rounds."""
 
 from __future__ import annotations
 
@@ -207,3 +207,28 @@ def sweep(table: SweepTable) -> Figure:
     room = (max(took) - min(took) or max(took)) * 0.3
     return figure.update_xaxes(title_text="device time, µs", dtick=None, tickformat="~g",
                                range=[min(took) - room / 3, max(took) + room])  # fmt: skip
+
+
+def sweep_rounds(table: SweepTable) -> Figure:
+    """Plot every point's time after each round in which it was timed; a line ends where the point was left out."""
+    figure = go.Figure()
+    timed = [(i, row) for i, row in enumerate(table.rows) if row.raced_us]
+    # The choice and the defaults come last, so that no other line covers them.
+    for index, row in sorted(timed, key=lambda pair: (pair[0] == table.chosen, pair[0] == 0)):
+        name = in_chart(", ".join(f"{n}={v}" for n, v in row.params.items()))
+        marks = ["★ "] if index == table.chosen else []
+        marks += ["default "] if index == 0 else []
+        color = GREEN if index == table.chosen else AMBER if index == 0 else GREY
+        figure.add_trace(go.Scatter(
+            x=list(range(1, len(row.raced_us) + 1)), y=row.raced_us, mode="lines+markers+text",
+            line={"width": 2.5 if marks else 1, "color": color}, cliponaxis=False,
+            marker={"size": [4] * (len(row.raced_us) - 1) + [9 if marks else 6], "color": color},
+            text=[""] * (len(row.raced_us) - 1) + ["".join(marks)], textposition="middle right", textfont=SMALL,
+            hovertemplate=f"{name}, round %{{x}}: %{{y:.4g}} µs<extra></extra>",
+        ))  # fmt: skip
+    compact(figure, "time so far, µs", height=SHAPES_PX)
+    rounds = max((len(row.raced_us) for _, row in timed), default=1)
+    times = [us for _, row in timed for us in row.raced_us]
+    wide = bool(times) and max(times) > LOG_FROM * min(times)
+    figure.update_yaxes(type="log" if wide else "linear", rangemode="normal", tickformat="~g")
+    return figure.update_xaxes(title_text="round", dtick=1, range=[0.8, rounds + 0.6])

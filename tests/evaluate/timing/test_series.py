@@ -150,3 +150,22 @@ def test_a_slow_baseline_sits_rounds_out():
     assert slow.rounds - 2 == 4
     assert found.timings()[1].n == 4
     assert found.speedups(0.005)[0].word is Word.FASTER
+
+
+def test_a_race_measures_equals_in_turns_and_goes_on_without_one_that_fails():
+    points = [Clocked("0", 100.0), Clocked("1", 90.0, fails_at=4), Clocked("2", 110.0)]
+    checked = []
+    found = Series("a GPU", SETS, Thermometer(COOL), lambda: None, checked.append)
+    found.race(points, 4)
+    samples = found.samples()
+    assert list(samples) == ["0", "2"]
+    assert len(samples["0"]) == 4 * 8, "a twelfth of an ordinary measurement each turn"
+    assert [(u.contender, u.reason) for u in found.untimed] == [("1", "1 failed")]
+    assert not checked, "a race verifies nothing"
+
+
+def test_a_race_leaves_out_who_was_throttled_all_the_time():
+    found = Series("a GPU", SETS, Thermometer(HOT), lambda: None, lambda sets: None)
+    found.race([Clocked("0", 100.0), Clocked("1", 90.0)], 2)
+    assert found.samples() == {}
+    assert {u.contender for u in found.untimed} == {"0", "1"}

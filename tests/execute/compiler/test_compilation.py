@@ -82,7 +82,13 @@ def test_the_first_answer_does_not_wait_for_the_precompiled_prelude(compiler, tm
     monkeypatch.setattr(compiler, "_cache", tmp_path)
     compiler.close()
     first = compiler.compile(parse(RELU))
-    made = Path(os.environ["CUTEGEN_HOME"]) / "cache" / "prelude" / str(compiler._server._process.pid) / "prelude.pch"
+    made = (
+        Path(os.environ["CUTEGEN_HOME"])
+        / "cache"
+        / "prelude"
+        / str(compiler._servers.first._process.pid)
+        / "prelude.pch"
+    )
     assert not made.exists()
     wait_until(made.exists, "the prelude was not precompiled")
     (entry,) = tmp_path.iterdir()
@@ -244,7 +250,7 @@ def test_a_busy_machine_is_not_blamed_on_the_kernel(hurried):
     """The limit counts processor time: what takes long because others use the processor is compiled."""
     compiler = hurried(seconds=1.5)
     compiler.warm()
-    with crowded(2.0, compiler._server._process.pid):
+    with crowded(2.0, compiler._servers.first._process.pid):
         result = compiler.compile(parse(RELU.replace("> 0 ?", "> 0.5f ?")))
     assert result.status is Status.PASSED, result.message
     assert result.seconds > 2.0
@@ -330,10 +336,10 @@ def test_headers_of_the_toolchain_may_be_included(compiler):
 
 def test_the_server_recovers_from_kill_9(compiler):
     compiler.warm()
-    server = compiler._server._process.pid
+    server = compiler._servers.first._process.pid
     os.kill(server, signal.SIGKILL)
     result = compiler.compile(parse(RELU.replace("0.0f", "1.0f")))
     assert result.status is Status.PASSED
-    assert compiler._server._process.pid != server
+    assert compiler._servers.first._process.pid != server
     folder = Path(os.environ["CUTEGEN_HOME"]) / "cache" / "prelude"
     assert not (folder / str(server)).exists()

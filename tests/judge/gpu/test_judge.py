@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cutegen_core.evaluate.timing import contenders
+from cutegen_core.evaluate.timing import contenders, racing
 from cutegen_core.evaluate.timing import timer as timer_module
-from cutegen_core.evaluate.timing.contest import Contest, Entry
+from cutegen_core.evaluate.timing.contest import Contest, Entry, Race
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.cuda.nvml import GpuState, Period
 from cutegen_core.execute.cuda.program import Program
@@ -285,6 +285,16 @@ def test_the_existing_kernel_is_timed_in_turns_and_a_wrong_one_is_left_out(timer
     assert [t.contender for t in measured.performance.timings] == [CANDIDATE]
     (untimed,) = measured.performance.untimed
     assert (untimed.contender, "a timed run was wrong" in untimed.reason) == (EXISTING, True)
+
+
+def test_points_are_raced_side_by_side_and_a_wrong_one_is_for_the_stages_to_find(timer, monkeypatch):
+    monkeypatch.setattr(racing, "Monitor", Board)
+    entries = {name: Entry(kernel, Program(())) for name, kernel in (("0", b"right"), ("1", b"wrong"))}
+    found = timer.race(Race(OWN_SIZE, 3, entries, 2), Silent())
+    assert (found.lost, found.not_timed) == ({}, "")
+    assert {name: len(samples) > 0 for name, samples in found.samples_us.items()} == {"0": True, "1": True}
+    run_out_in("prepare")
+    assert timer.race(Race(OWN_SIZE, 4, entries, 2), Silent()).not_timed.startswith("no room for its buffers")
 
 
 TWO_OUTPUTS = """

@@ -1,0 +1,65 @@
+"""A session whose budget ends sweeps its best kernel before that; trials, times and compilers are scripted."""
+
+import pytest
+
+from cutegen_core.evaluate.sweep import SweepTable
+from cutegen_core.records.decision import Autonomy, DecisionKind
+from cutegen_core.records.event import AnsweredBy, Outcome, SessionState
+from cutegen_core.records.performance import Word
+from cutegen_core.records.trial import ExecutorKind
+from tests.evaluate.tuning.scripted_points import KERNEL, scripted_points
+from tests.session.scripted import ScriptedProposer, ScriptedSessions
+
+PLAIN = """/* cutegen
+[[launch]]
+kernel = "relu"
+grid   = [1]
+block  = [32]
+args   = ["x", "out"]
+*/
+__global__ void relu(float const* x, float* out) {}
+"""
+
+
+@pytest.fixture
+def sessions(tmp_path):
+    made = ScriptedSessions(tmp_path, (KERNEL, KERNEL + "// second\n", KERNEL + "// third\n"))
+    made.made = scripted_points(measures_speed=True)
+    yield made
+    made.store.close()
+
+
+def begin(sessions, **options):
+    usual = {"executor": ExecutorKind.GPU, "autonomy": Autonomy.AUTO, "max_steps": 1}
+    return sessions.start(**{**usual, **options})
+
+
+def test_the_sweep_is_one_more_step_and_its_kernel_becomes_the_best(sessions):
+    session = begin(sessions)
+    state = sessions.go(session)
+    assert (state.status, state.spent_steps, len(state.steps)) == (SessionState.EXHAUSTED, 1, 2)
+    last = state.steps[1]
+    assert last.idea.startswith("tune: BLOCK=512, ITEMS=4")
+    assert (last.outcome, last.tried.against_best, state.best) == (Outcome.PROMOTED, Word.FASTER, last.candidate)
+    table = sessions.store.record(SweepTable, last.sweep)
+    assert table.rows[table.chosen].params == {"BLOCK": 512, "ITEMS": 4}
+    assert sessions.go(session).seq == state.seq, "it is over"
+
+
+def test_a_raised_budget_goes_on_with_the_proposer(sessions):
+    session = begin(sessions)
+    sessions.go(session)
+    state = sessions.decide(session, DecisionKind.BUDGET, max_steps=2)
+    assert [step.study is not None for step in state.steps] == [False, True, False]
+    assert state.status is SessionState.EXHAUSTED, "the best kernel is a sweep's own already"
+
+
+def test_a_kernel_without_parameters_is_not_swept(sessions):
+    sessions.writes, sessions.made.us = ScriptedProposer((PLAIN,)), lambda params: 40.0
+    state = sessions.go(begin(sessions))
+    assert (state.status, len(state.steps)) == (SessionState.EXHAUSTED, 1)
+
+
+def test_a_person_who_proposes_sweeps_by_hand(sessions):
+    state = sessions.go(begin(sessions, answered_by=AnsweredBy.PERSON))
+    assert (state.status, len(state.steps)) == (SessionState.EXHAUSTED, 1)
