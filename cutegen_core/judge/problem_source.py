@@ -14,6 +14,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from cutegen_core.machine.python_text import parse_module
 from cutegen_core.records.errors import ProblemError
 
 Number = int | float
@@ -58,7 +59,7 @@ def parse(source: str, origin: str) -> ast.Module:
     if len(source) > LONGEST_SOURCE:
         raise ProblemError(f"{origin}: larger than {LONGEST_SOURCE >> 10} KiB, which no reference is.")
     try:
-        tree = ast.parse(source)
+        tree = parse_module(source)
     except SyntaxError as error:
         raise ProblemError(f"{origin}:{error.lineno}: not valid Python: {error.msg}.") from error
     except (ValueError, RecursionError, MemoryError) as error:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Protocol
 
+from cutegen_core.machine.python_text import parse_python_expression
 from cutegen_core.records.errors import CutegenError
 
 Number = int | float
@@ -146,7 +147,7 @@ def parse_expression(text: str) -> Expression:
     if len(text) > MAX_TEXT:
         raise ExpressionError(f"expression of {len(text)} characters (at most {MAX_TEXT})")
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = parse_python_expression(text.strip())
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else "too deeply nested or not text"
         raise ExpressionError(f"cannot read the expression '{text[:80]}': {reason}") from error

@@ -14,6 +14,7 @@ from typing import Any
 
 from cutegen_core.judge import problem_source
 from cutegen_core.judge.problem_source import SizeSlot, SizeValue
+from cutegen_core.machine.python_text import parse_module
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem, Tolerance, Values, Workload, WorkloadRole
 
@@ -45,7 +46,7 @@ def read_workloads(literal: str, problem: Problem, origin: str) -> tuple[Workloa
         ProblemError: no Python literal, or one that a problem file could not have.
     """
     try:
-        tree = ast.parse(literal)
+        tree = parse_module(literal)
     except SyntaxError as error:
         raise ProblemError(f"{origin}:{error.lineno}: not a Python literal: {error.msg}.") from error
     except (ValueError, RecursionError, MemoryError) as error:

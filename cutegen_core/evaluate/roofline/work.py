@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -19,6 +18,7 @@ from cutegen_core.evaluate.roofline.products import products, unavoidable
 from cutegen_core.evaluate.roofline.regions import Triangle
 from cutegen_core.judge import problem_source
 from cutegen_core.kernel.expressions import ExpressionError, Scope, parse_expression
+from cutegen_core.machine.python_text import parse_module
 from cutegen_core.records import operations as ops
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import Graph, InputFacts, Node
@@ -130,7 +130,7 @@ def stated(source: str) -> Work | None:
     Raises:
         ProblemError: not {"bytes": ..., "flops": ...} of numbers or expressions over the file's sizes.
     """
-    tree = ast.parse(source)
+    tree = parse_module(source)
     found = problem_source.read_literal(tree, "COMPULSORY", "COMPULSORY")
     if found is None:
         return None

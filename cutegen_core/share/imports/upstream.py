@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cutegen_core.machine.python_text import parse_module
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.problem import Problem
@@ -247,7 +248,7 @@ def _class_doc(node: UpstreamNode) -> str:
     if not isinstance(ref, str):
         return ""
     try:
-        tree = ast.parse(ref)
+        tree = parse_module(ref)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     model = next((n for n in tree.body if isinstance(n, ast.ClassDef)), None)

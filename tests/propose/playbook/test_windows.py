@@ -104,6 +104,16 @@ POOLINGS = {
         "self.conv = nn.Conv2d(C, O, 3, padding=1)", x=X2),
 }  # fmt: skip
 CASES = {**CONVOLUTIONS, **POOLINGS}
+NUMBERS = {
+    "groups that are the default elsewhere": problem(
+        "self.conv(x)", IMAGE, {**SMALL, "C": 1}, "self.conv = nn.Conv2d(C, C, 3, groups=C, padding=1)", x=X2),
+    "a window that follows the sizes": problem(
+        "self.pool(x)", {**IMAGE, "K": 4}, {**SMALL, "K": 3}, "self.pool = nn.AvgPool2d(K)", x=X2),
+    "extents of a result": problem(
+        "(lambda y: torch.softmax(y.view(y.shape[0], y.shape[1], -1), 2).view(y.shape) * 2.0)(F.avg_pool2d(x, 2))",
+        IMAGE, SMALL, x=X2),
+    "1 and 1.0": problem("F.max_pool2d(x, 2).clamp(-1.0, 1.0).max(1)[0]", IMAGE, SMALL, x=X2),
+}  # fmt: skip
 ALWAYS = (
     "2D, then what follows", "depthwise 2D", "transposed 2D, grouped", "3D", "largest 2D, infinities",
     "mean 2D, of what is there",
@@ -119,6 +129,14 @@ def test_every_variant_is_right_for_another_workload(case: str, shared: SharedTo
     variants = variants_of(CASES[case], shared, tmp_path)
     assert len({v.source for v in variants}) == len(variants) > 2
     assert_right(CASES[case], variants, CASES[case].workloads, shared, tmp_path, compiled=case in COMPILED)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if name == "1 and 1.0" else pytest.mark.thorough) for name in NUMBERS]
+)
+def test_numbers_of_the_graph_follow_the_workload(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    last = variants_of(NUMBERS[case], shared, tmp_path)[-1:]
+    assert_right(NUMBERS[case], last, NUMBERS[case].workloads, shared, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,8 @@ def multistage(region: Region, name: str, naming: Naming, suffix: str, split: st
     size = ITEMSIZE[k.dtype]
     width, each = VECTOR_BYTES // size, 2 * VECTOR_BYTES // size
     tile = (128, 64, 128) if size == 4 else (64,)
-    p = {"BM": piece.param("BM", *tile), "BN": piece.param("BN", *tile), "BK": piece.param("BK", 8, 8, 16, 32)}
-    p |= {"STAGES": piece.param("STAGES", 4, 2, 3, 4), "BLOCKS": piece.param("BLOCKS", 2, 1, 2)}
+    p = {"BM": piece.param("BM", *tile), "BN": piece.param("BN", *tile), "BK": piece.param("BK", 16, 8, 16, 32)}
+    p |= {"STAGES": piece.param("STAGES", 2, 2, 3, 4), "BLOCKS": piece.param("BLOCKS", 2, 1, 2)}
     threads = f"{p['BM']} * {p['BN']} // {each * each}"
     smem = f"({p['BM']} + {p['BN']} + {2 * width}) * {p['BK']} * {p['STAGES']} * {size}"
     piece.where += [f"{smem} <= smem_max"]
