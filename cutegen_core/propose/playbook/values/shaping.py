@@ -1,258 +1,34 @@
-"""The reference as indexable values: what each element is, as a function of its coordinates.
-
-A `Value` has symbolic extents (expressions a launch plan evaluates for any workload) beside the extents of the traced
-workload. Views move coordinates and never data, so a transposed or broadcast operand is just another way of indexing.
-"""
+"""Make values of other values: views, broadcasts, reductions, windows, other extents."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
-from cutegen_core.records.errors import UsageError
-
-COMPUTE_TYPE = {
-    "float64": "double", "float32": "float", "float16": "float", "bfloat16": "float",
-    "float8_e4m3fn": "float", "float8_e5m2": "float", "int64": "long", "int32": "long",
-    "int16": "long", "int8": "long", "uint8": "long", "bool": "bool",
-}  # fmt: skip
-"""What arithmetic on a dtype is done in: halves in float, integers in 64 bits."""
-
-
-class NotInPlaybook(UsageError):  # noqa: N818 - it is an answer, not a failure
-    """The playbook has no kernel for this reference; the text says what is missing and what is covered."""
-
-
-@dataclass(frozen=True)
-class Extent:
-    """A size: an expression of the launch plan, and its value in the traced workload."""
-
-    text: str
-    size: int
-
-    def times(self, other: Extent) -> Extent:
-        if self.text == "1":
-            return other
-        return self if other.text == "1" else Extent(f"{self.text} * {other.text}", self.size * other.size)
-
-    def plus(self, other: Extent) -> Extent:
-        if self.text == "0":
-            return other
-        return self if other.text == "0" else Extent(f"({self.text} + {other.text})", self.size + other.size)
-
-
-ONE = Extent("1", 1)
-ZERO = Extent("0", 0)
-POSITIONS = "#"
-"""Stands for the tensor whose element at offset i is i: a `Load` of it says where an element lies."""
-
-
-class SizedInt(int):
-    """A whole number of a traced graph, with its expression for every workload: `graphs.sizes` finds it."""
-
-    text: str
-
-    @classmethod
-    def of(cls, value: float, text: str) -> SizedInt:
-        """Return the number with its expression; "": it changes with the sizes in no known way."""
-        made = cls(value)
-        made.text = text
-        return made
-
-
-class SizedFloat(float):
-    """The same of a number that is not whole."""
-
-    text: str
-
-    @classmethod
-    def of(cls, value: float, text: str) -> SizedFloat:
-        """Return the number with its expression; "": it changes with the sizes in no known way."""
-        made = cls(value)
-        made.text = text
-        return made
-
-
-Sized = SizedInt | SizedFloat
-
-
-def text_of(number: float) -> str:
-    """Return a number as an expression that holds for every workload.
-
-    Raises:
-        NotInPlaybook: it changes with the sizes in no known way.
-    """
-    if not isinstance(number, Sized):
-        return str(number)
-    if not number.text:
-        raise NotInPlaybook(f"the number {number!r}, which changes with the sizes of the workload in no known way, is "
-                            "not in the playbook")  # fmt: skip
-    return number.text
-
-
-def is_constant(number: float) -> bool:
-    """Tell whether the number is the same for every workload; one of unknown origin is taken to be."""
-    return not isinstance(number, Sized) or number.text == repr(number)
-
-
-def extent(size: float) -> Extent:
-    """Return a whole number of the graph as a size."""
-    return Extent(text_of(size), int(size))
-
-
-def product(extents: Sequence[Extent]) -> Extent:
-    """Return the product of sizes; 1 for none."""
-    result = ONE
-    for extent in extents:
-        result = result.times(extent)
-    return result
-
-
-@dataclass(frozen=True, eq=False)
-class Value:
-    """A tensor-valued expression.
-
-    Attributes:
-        dtype: as the reference has it; arithmetic is done in `COMPUTE_TYPE[dtype]`.
-    """
-
-    dims: tuple[Extent, ...]
-    dtype: str
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return tuple(d.size for d in self.dims)
-
-    @property
-    def numel(self) -> int:
-        return prod(self.sizes)
-
-
-@dataclass(frozen=True, eq=False)
-class Constant(Value):
-    """The same number everywhere."""
-
-    number: int | float | bool
-
-
-@dataclass(frozen=True, eq=False)
-class Size(Value):
-    """A number that depends on the workload, such as the length of a row, or one over its root."""
-
-    text: str
-
-
-@dataclass(frozen=True, eq=False)
-class Load(Value):
-    """A tensor in memory; `strides` are in elements, `offset` is where its first element lies."""
-
-    tensor: str
-    strides: tuple[Extent, ...]
-    offset: Extent = ZERO
-
-    @property
-    def contiguous(self) -> bool:
-        step = 1
-        for extent, stride in zip(reversed(self.dims), reversed(self.strides), strict=True):
-            if extent.size != 1 and stride.size != step:
-                return False
-            step *= extent.size
-        return self.offset.size == 0
-
-
-@dataclass(frozen=True, eq=False)
-class Compute(Value):
-    """Pointwise arithmetic: `code` with {0}, {1}, ... for operands, {T} for the type, {f} for a function suffix."""
-
-    code: str
-    operands: tuple[Value, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Move(Value):
-    """A view: operand dimension k is indexed by this value's dimension `sources[k]` (None: always 0)."""
-
-    operand: Value
-    sources: tuple[int | None, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Reduce(Value):
-    """`kind` ("sum", "max", "min") over `axes` of the operand; reduced dimensions stay, with extent 1."""
-
-    kind: str
-    operand: Value
-    axes: tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Accumulated(Value):
-    """What a kernel of its own adds up; what follows element by element is computed there, too."""
-
-
-@dataclass(frozen=True, eq=False)
-class Scan(Accumulated):
-    """For each element the sum ("sum") or product ("times") of those up to it along `axis`.
-
-    Attributes:
-        backwards: of those from it on.
-        exclusive: without it.
-    """
-
-    kind: str
-    operand: Value
-    axis: int
-    backwards: bool = False
-    exclusive: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Flip(Value):
-    """The operand's elements in the opposite order along `axis`."""
-
-    operand: Value
-    axis: int
-
-
-@dataclass(frozen=True, eq=False)
-class Join(Value):
-    """Values one after the other along `axis`."""
-
-    pieces: tuple[Value, ...]
-    axis: int
-
-
-@dataclass(frozen=True, eq=False)
-class Product(Accumulated):
-    """A matrix product: a is (batch..., m, k), b is (batch..., k, n)."""
-
-    a: Value
-    b: Value
-
-
-@dataclass(frozen=True, eq=False)
-class DotProductAttention(Value):
-    """Softmax of the scaled scores of queries and keys, times the values: (batch..., queries, columns).
-
-    Attributes:
-        plain: the same as two products and a softmax between them.
-        causal: a query sees no later key.
-    """
-
-    q: Value
-    k: Value
-    v: Value
-    scale: Value
-    plain: Value
-    causal: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Reshape(Value):
-    """The operand's elements, row-major, in other extents."""
-
-    operand: Value
+from cutegen_core.propose.playbook.values.extents import (
+    ONE,
+    ZERO,
+    Extent,
+    NotInPlaybook,
+    extent,
+    is_constant,
+    product,
+    text_of,
+)
+from cutegen_core.propose.playbook.values.nodes import (
+    POSITIONS,
+    Compute,
+    Constant,
+    Flip,
+    Load,
+    Move,
+    Reduce,
+    Reshape,
+    Scan,
+    Size,
+    Value,
+)
 
 
 def load(tensor: str, dtype: str, shape: Sequence[int]) -> Load:

@@ -1,0 +1,95 @@
+"""Sizes as expressions of a launch plan, and numbers that follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cutegen_core.records.errors import UsageError
+
+
+class NotInPlaybook(UsageError):  # noqa: N818 - it is an answer, not a failure
+    """The playbook has no kernel for this reference; the text says what is missing and what is covered."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """A size: an expression of the launch plan, and its value in the traced workload."""
+
+    text: str
+    size: int
+
+    def times(self, other: Extent) -> Extent:
+        if self.text == "1":
+            return other
+        return self if other.text == "1" else Extent(f"{self.text} * {other.text}", self.size * other.size)
+
+    def plus(self, other: Extent) -> Extent:
+        if self.text == "0":
+            return other
+        return self if other.text == "0" else Extent(f"({self.text} + {other.text})", self.size + other.size)
+
+
+ONE = Extent("1", 1)
+ZERO = Extent("0", 0)
+
+
+class SizedInt(int):
+    """A whole number of a traced graph, with its expression for every workload: `graphs.sizes` finds it."""
+
+    text: str
+
+    @classmethod
+    def of(cls, value: float, text: str) -> SizedInt:
+        """Return the number with its expression; "": it changes with the sizes in no known way."""
+        made = cls(value)
+        made.text = text
+        return made
+
+
+class SizedFloat(float):
+    """The same of a number that is not whole."""
+
+    text: str
+
+    @classmethod
+    def of(cls, value: float, text: str) -> SizedFloat:
+        """Return the number with its expression; "": it changes with the sizes in no known way."""
+        made = cls(value)
+        made.text = text
+        return made
+
+
+Sized = SizedInt | SizedFloat
+
+
+def text_of(number: float) -> str:
+    """Return a number as an expression that holds for every workload.
+
+    Raises:
+        NotInPlaybook: it changes with the sizes in no known way.
+    """
+    if not isinstance(number, Sized):
+        return str(number)
+    if not number.text:
+        raise NotInPlaybook(f"the number {number!r}, which changes with the sizes of the workload in no known way, is "
+                            "not in the playbook")  # fmt: skip
+    return number.text
+
+
+def is_constant(number: float) -> bool:
+    """Tell whether the number is the same for every workload; one of unknown origin is taken to be."""
+    return not isinstance(number, Sized) or number.text == repr(number)
+
+
+def extent(size: float) -> Extent:
+    """Return a whole number of the graph as a size."""
+    return Extent(text_of(size), int(size))
+
+
+def product(extents: Sequence[Extent]) -> Extent:
+    """Return the product of sizes; 1 for none."""
+    result = ONE
+    for extent in extents:
+        result = result.times(extent)
+    return result

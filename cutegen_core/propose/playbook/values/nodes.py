@@ -1,0 +1,172 @@
+"""The kinds of values: what each element of a tensor is, as a function of its coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from cutegen_core.propose.playbook.values.extents import (
+    ZERO,
+    Extent,
+)
+
+COMPUTE_TYPE = {
+    "float64": "double", "float32": "float", "float16": "float", "bfloat16": "float",
+    "float8_e4m3fn": "float", "float8_e5m2": "float", "int64": "long", "int32": "long",
+    "int16": "long", "int8": "long", "uint8": "long", "bool": "bool",
+}  # fmt: skip
+
+
+"""What arithmetic on a dtype is done in: halves in float, integers in 64 bits."""
+
+
+POSITIONS = "#"
+
+
+"""Stands for the tensor whose element at offset i is i: a `Load` of it says where an element lies."""
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A tensor-valued expression.
+
+    Attributes:
+        dtype: as the reference has it; arithmetic is done in `COMPUTE_TYPE[dtype]`.
+    """
+
+    dims: tuple[Extent, ...]
+    dtype: str
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(d.size for d in self.dims)
+
+    @property
+    def numel(self) -> int:
+        return prod(self.sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Value):
+    """The same number everywhere."""
+
+    number: int | float | bool
+
+
+@dataclass(frozen=True, eq=False)
+class Size(Value):
+    """A number that depends on the workload, such as the length of a row, or one over its root."""
+
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Load(Value):
+    """A tensor in memory; `strides` are in elements, `offset` is where its first element lies."""
+
+    tensor: str
+    strides: tuple[Extent, ...]
+    offset: Extent = ZERO
+
+    @property
+    def contiguous(self) -> bool:
+        step = 1
+        for extent, stride in zip(reversed(self.dims), reversed(self.strides), strict=True):
+            if extent.size != 1 and stride.size != step:
+                return False
+            step *= extent.size
+        return self.offset.size == 0
+
+
+@dataclass(frozen=True, eq=False)
+class Compute(Value):
+    """Pointwise arithmetic: `code` with {0}, {1}, ... for operands, {T} for the type, {f} for a function suffix."""
+
+    code: str
+    operands: tuple[Value, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Move(Value):
+    """A view: operand dimension k is indexed by this value's dimension `sources[k]` (None: always 0)."""
+
+    operand: Value
+    sources: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Reduce(Value):
+    """`kind` ("sum", "max", "min") over `axes` of the operand; reduced dimensions stay, with extent 1."""
+
+    kind: str
+    operand: Value
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Accumulated(Value):
+    """What a kernel of its own adds up; what follows element by element is computed there, too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scan(Accumulated):
+    """For each element the sum ("sum") or product ("times") of those up to it along `axis`.
+
+    Attributes:
+        backwards: of those from it on.
+        exclusive: without it.
+    """
+
+    kind: str
+    operand: Value
+    axis: int
+    backwards: bool = False
+    exclusive: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Flip(Value):
+    """The operand's elements in the opposite order along `axis`."""
+
+    operand: Value
+    axis: int
+
+
+@dataclass(frozen=True, eq=False)
+class Join(Value):
+    """Values one after the other along `axis`."""
+
+    pieces: tuple[Value, ...]
+    axis: int
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Accumulated):
+    """A matrix product: a is (batch..., m, k), b is (batch..., k, n)."""
+
+    a: Value
+    b: Value
+
+
+@dataclass(frozen=True, eq=False)
+class DotProductAttention(Value):
+    """Softmax of the scaled scores of queries and keys, times the values: (batch..., queries, columns).
+
+    Attributes:
+        plain: the same as two products and a softmax between them.
+        causal: a query sees no later key.
+    """
+
+    q: Value
+    k: Value
+    v: Value
+    scale: Value
+    plain: Value
+    causal: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Reshape(Value):
+    """The operand's elements, row-major, in other extents."""
+
+    operand: Value
