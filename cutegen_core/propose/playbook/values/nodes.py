@@ -15,14 +15,8 @@ COMPUTE_TYPE = {
     "float8_e4m3fn": "float", "float8_e5m2": "float", "int64": "long", "int32": "long",
     "int16": "long", "int8": "long", "uint8": "long", "bool": "bool",
 }  # fmt: skip
-
-
 """What arithmetic on a dtype is done in: halves in float, integers in 64 bits."""
-
-
 POSITIONS = "#"
-
-
 """Stands for the tensor whose element at offset i is i: a `Load` of it says where an element lies."""
 
 
