@@ -52,6 +52,7 @@ def _named(*names: str) -> list[Case]:
     return [case for case in WRITTEN if case.name in names]
 
 
+@pytest.mark.thorough
 def test_a_right_and_a_wrong_one_on_the_emulator(tmp_path: Path):
     lines: list[str] = []
     folder = Folder(tmp_path)

@@ -27,7 +27,7 @@ def get_inputs():
 
 
 def command(*arguments):
-    return [sys.executable, "-m", "cutegen_core.cli", "bench", *map(str, arguments), "--json"]
+    return [sys.executable, "-m", "cutegen_core.cli", "bench", *map(str, arguments), "--max-steps", "1", "--json"]
 
 
 def test_a_bench_stopped_in_the_middle_goes_on_and_repeats_nothing(workspace_home, tmp_path):

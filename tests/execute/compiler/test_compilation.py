@@ -77,6 +77,7 @@ def failure(compiler, text):
     return first, result
 
 
+@pytest.mark.thorough
 def test_the_first_answer_does_not_wait_for_the_precompiled_prelude(compiler, tmp_path, monkeypatch):
     """With and without it, the code is the same."""
     monkeypatch.setattr(compiler, "_cache", tmp_path)

@@ -77,8 +77,7 @@ CASES = {
         q="torch.randn(2, M, K)", k="torch.randn(2, N, K)", v="torch.randn(2, N, K)"),
 }  # fmt: skip
 ALWAYS = (
-    "broadcast rows and columns", "chunks of a row", "layer norm, bfloat16", "a loss over everything",
-    "linear, scaled, relu",
+    "chunks of a row", "layer norm, bfloat16", "a loss over everything", "linear, scaled, relu",
 )  # fmt: skip
 """One of each kind; the others are thorough. The recorded session (`test_replay`) is of softmax."""
 COMPILED = ("broadcast rows and columns", "softmax", "log-softmax over the middle", "linear, scaled, relu")

@@ -117,7 +117,7 @@ ATTENTION = {
 }  # fmt: skip
 CASES = {**SCANS, **PLACES, **LOSSES, **NORMS, **LONG, **ATTENTION}
 ALWAYS = (
-    "reversed", "position of the largest, with equals and NaN", "of classes", "batch norm in training",
+    "reversed", "position of the largest, with equals and NaN", "batch norm in training",
     "group norm whose groups follow the sizes", "attention",
 )  # fmt: skip
 """One of each kind; the others are thorough."""
