@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import websockets.sync.client
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets import Subprotocol
 
 from cutegen_core.trajectory.store import Store
+from tests.later import Later
 from tests.pages.stories import softmax_story
 from tests.patience import PATIENCE_S
 from tests.serving import Server
+
+if TYPE_CHECKING:
+    from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+back, forward = (Later(f"streamlit.proto.{name}Msg_pb2") for name in ("Back", "Forward"))
 
 
 class Tab:
@@ -22,7 +28,7 @@ class Tab:
         self.query = query
 
     def ask(self, page: str = "", name: str = "", fragment: str = "") -> None:
-        asked = BackMsg()
+        asked = back.BackMsg()
         asked.rerun_script.query_string, asked.rerun_script.page_script_hash = self.query, page
         asked.rerun_script.page_name = name
         if fragment:
@@ -33,14 +39,14 @@ class Tab:
         """Everything until a run of a whole page has ended."""
         found: list[ForwardMsg] = []
         while not found or found[-1].WhichOneof("type") != "script_finished":
-            found.append(ForwardMsg.FromString(self.socket.recv(PATIENCE_S)))
+            found.append(forward.ForwardMsg.FromString(self.socket.recv(PATIENCE_S)))
         return found
 
     def heard_soon(self, seconds: float) -> list[ForwardMsg]:
         found = []
         try:
             while True:
-                found.append(ForwardMsg.FromString(self.socket.recv(seconds)))
+                found.append(forward.ForwardMsg.FromString(self.socket.recv(seconds)))
         except TimeoutError:
             return found
 

@@ -19,8 +19,8 @@ class MortalStore(Store):
     count, at, before = 0, 0, False
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with super()._transaction():
+    def _transaction(self, *, durable: bool = True) -> Iterator[None]:
+        with super()._transaction(durable=durable):
             self.count += 1
             mine = self.count
             yield

@@ -160,7 +160,7 @@ UP_TO_A_PROMOTION = ("merge-roles-h200.jsonl.gz",)
 """Recorded while the last kernel waited for its promotion."""
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in RECORDINGS.iterdir()))
+@pytest.mark.parametrize("name", sorted(path.name for path in RECORDINGS.glob("*.jsonl.gz")))
 def test_every_shipped_recording_opens_and_ends_accepted(tmp_path, name):
     store = Store(tmp_path / "store.db")
     view = views.session_view(store, import_path(store, RECORDINGS / name).session)
