@@ -34,10 +34,8 @@ def bench(arguments: argparse.Namespace) -> int:
     if arguments.json:
         plain = [line._asdict() for line in lines]
         print_json({"bench": job, "problems": plain, "figures": figures._asdict() if figures else None})
-    for words in (
-        () if arguments.json else (*_table(lines), *views.bench_words(lines), *_against(store, lines, arguments))
-    ):
-        print(words)
+    else:
+        print(*_table(lines), *views.bench_words(lines), *_against(store, lines, arguments), sep="\n")
     return 0 if figures and figures.passed == figures.problems else 1
 
 
@@ -77,10 +75,9 @@ def _follow(store: Store, job: str, *, quiet: bool) -> None:
     try:
         while True:
             now = jobs.get(store, job)
-            lines = views.bench_lines(store, job)
-            for line in () if quiet else lines[told:]:
+            for line in () if quiet else views.bench_lines(store, job, told):
                 print(f"{line.problem}: {line.outcome} {line.why or line.idea} ({line.seconds:.0f} s)", file=sys.stderr)
-            told = len(lines)
+                told += 1
             if now.is_over:
                 break
             time.sleep(_POLL_S)

@@ -48,9 +48,9 @@ def main() -> int:
         done = _reported(store, settings.job)
         with library.Loader() as loader:
             _Bench(store, settings, loader).run([p for p in settings.problems if p not in done], len(done))
-        _say("result", BenchResult(len(settings.problems), time.time() - begun))
+        jobs.say("result", BenchResult(len(settings.problems), time.time() - begun))
     except (CutegenError, sqlite3.Error, OSError) as error:
-        print(json.dumps({"error": f"the bench of {settings.set_name}: {error}"}), flush=True)
+        jobs.say_error(f"the bench of {settings.set_name}: {error}")
         return 1
     finally:
         store.close()
@@ -104,7 +104,7 @@ class _Bench:
         waiting = iter(problems)
         try:
             while self._fill(waiting):
-                _say("progress", BenchProgress(self._done, total, tuple(one.title for one in self._running)))
+                jobs.say("progress", BenchProgress(self._done, total, tuple(one.title for one in self._running)))
                 self._wait()
         finally:
             for one in self._running:
@@ -157,11 +157,7 @@ class _Bench:
 
     def _report(self, row: BenchRow) -> None:
         self._done += 1
-        _say("report", row)
-
-
-def _say(word: str, record: object) -> None:
-    print(json.dumps({word: as_json.to_plain(record)}), flush=True)
+        jobs.say("report", row)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ The engine starts it (`engine.job_slot`). It prints lines of JSON: {"progress": 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sqlite3
 import sys
@@ -27,25 +26,21 @@ def main() -> int:
     path: Path = parser.parse_args().settings
     settings = as_json.load(ExportSettings, path.read_bytes())
     try:
-        _say("result", _written(settings, path.parent))
+        jobs.say("result", _written(settings, path.parent))
     except (CutegenError, sqlite3.Error, OSError) as error:
-        print(json.dumps({"error": f"{settings.name} (format {settings.format}): {error}"}), flush=True)
+        jobs.say_error(f"{settings.name} (format {settings.format}): {error}")
         return 1
     return 0
 
 
 def _written(settings: ExportSettings, folder: Path) -> ExportResult:
     doing = "compiling with nvcc, if installed" if FORMATS[settings.format].compiles else "writing"
-    _say("progress", ExportProgress(doing))
+    jobs.say("progress", ExportProgress(doing))
     store = Store(read_only=True)
     made = export(store, settings.session, settings.format, jobs.partial(folder.name) / settings.name)
     store.close()
     os.replace(made.path, folder / settings.name)
     return ExportResult(settings.name, made.checked, made.note, (folder / settings.name).stat().st_size)
-
-
-def _say(word: str, record: object) -> None:
-    print(json.dumps({word: as_json.to_plain(record)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ one before.
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from cutegen_core.machine import workspace
+from cutegen_core.records import as_json
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.job import Job, JobKind, JobState
 from cutegen_core.trajectory.store import Store
@@ -156,6 +158,19 @@ def end(store: Store, job: str, state: JobState, *, result: str = "", error: str
 def wait_again(store: Store, job: str) -> None:
     """Let a running job whose engine was killed wait again."""
     store.change("UPDATE jobs SET state = ? WHERE id = ? AND state = ?", (JobState.WAITING, job, JobState.RUNNING))
+
+
+# ---- for a job's process
+
+
+def say(word: str, record: object) -> None:
+    """Print a line for the engine: progress, a report, or the result."""
+    print(json.dumps({word: as_json.to_plain(record)}), flush=True)
+
+
+def say_error(text: str) -> None:
+    """Print why the job ends without a result."""
+    print(json.dumps({"error": text}), flush=True)
 
 
 # ---- files of a job

@@ -85,9 +85,9 @@ class BenchFigures(NamedTuple):
     seconds: float
 
 
-def bench_lines(store: Store, job: str) -> tuple[BenchLine, ...]:
-    """Return the problems that a bench has finished, in the order in which they ended."""
-    return tuple(_line(store, as_json.load(BenchRow, text)) for text in jobs.reports(store, job))
+def bench_lines(store: Store, job: str, after: int = 0) -> tuple[BenchLine, ...]:
+    """Return the problems that a bench has finished, but for the first `after`, in the order in which they ended."""
+    return tuple(_line(store, as_json.load(BenchRow, text)) for text in jobs.reports(store, job, after))
 
 
 def bench_figures(lines: Sequence[BenchLine]) -> BenchFigures | None:

@@ -57,11 +57,11 @@ class _PlanNames:
     def __init__(self, signatures: Sequence[Signature]) -> None:
         self._dimensions = _common([dict(_dimensions(s)) for s in signatures])
         self._scalars = _common([dict(s.scalars) for s in signatures])
-        self._found: dict[tuple[type[Sized], _Numbers], Sized] = {}
+        self._found: dict[tuple[type[Sized], _Numbers], SizedInt | SizedFloat] = {}
 
-    def number(self, values: _Numbers) -> Sized:
+    def number(self, values: _Numbers) -> SizedInt | SizedFloat:
         """Return a number with its expression; without one if there is none."""
-        made = SizedInt if all(isinstance(v, int) for v in values) else SizedFloat
+        made: type[SizedInt | SizedFloat] = SizedInt if all(isinstance(v, int) for v in values) else SizedFloat
         key = (made, values)  # 1 and 1.0 are equal
         if key not in self._found:
             text = _text(values) if len(set(values)) == 1 else next(self._expressions(values), "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from cutegen_core.records.errors import UsageError
 
@@ -34,33 +35,25 @@ ONE = Extent("1", 1)
 ZERO = Extent("0", 0)
 
 
-class SizedInt(int):
-    """A whole number of a traced graph, with its expression for every workload: `graphs.sizes` finds it."""
+class Sized:
+    """A number of a traced graph, with its expression for every workload: `graphs.sizes` finds it."""
 
     text: str
 
     @classmethod
-    def of(cls, value: float, text: str) -> SizedInt:
+    def of(cls, value: float, text: str) -> Self:
         """Return the number with its expression; "": it changes with the sizes in no known way."""
-        made = cls(value)
+        made = cls(value)  # type: ignore[call-arg]  # a subclass is a number
         made.text = text
         return made
 
 
-class SizedFloat(float):
-    """The same of a number that is not whole."""
-
-    text: str
-
-    @classmethod
-    def of(cls, value: float, text: str) -> SizedFloat:
-        """Return the number with its expression; "": it changes with the sizes in no known way."""
-        made = cls(value)
-        made.text = text
-        return made
+class SizedInt(Sized, int):
+    """One that is whole."""
 
 
-Sized = SizedInt | SizedFloat
+class SizedFloat(Sized, float):
+    """One that is not."""
 
 
 def text_of(number: float) -> str:
