@@ -32,6 +32,9 @@ from cutegen_core.records.problem import (
 )
 from cutegen_core.records.trial import Comparison, Mismatch
 
+_PROGRAM = "cutegen_core.judge.reference_process"
+_UNTRACED = frozenset({"inputs", "compare"})
+"""Requests that need no fake tensors: a worker that gets no other never imports what these need."""
 # The worker enforces the time limit itself; the client kills it only if it does not answer at all.
 _GRACE_SECONDS = 10.0
 
@@ -43,7 +46,7 @@ class ReferenceLimits:
     """ReferenceLimits of one reference.
 
     Attributes:
-        seconds: wall clock of one request; the first one also imports torch (2-3 s).
+        seconds: wall clock of one request; the first one of a process also imports torch (2 s).
         memory_bytes: address space of the worker.
     """
 
@@ -57,7 +60,7 @@ class Reference:
     Args:
         scratch: folder for inputs; outputs to be compared must also lie under it. Created when missing.
         worker: a worker from `start_worker` that several references share and its starter closes; its folder must
-            contain `scratch`. By default the reference starts its own worker, which takes 2-3 s at the first request.
+            contain `scratch`. By default the reference starts its own worker (`start_worker`).
     """
 
     def __init__(
@@ -242,13 +245,17 @@ def file_key(problem: Problem) -> str:
 
 
 def start_worker(scratch: Path, limits: ReferenceLimits | None = None) -> Worker:
-    """Start a worker for references whose files lie under `scratch`; it imports torch at its first request.
+    """Start a worker for references whose files lie under `scratch`; its process begins with its first request.
+
+    The first worker of this process takes a second or two, in which torch is imported; the others are forks of that.
 
     Files that do not trust each other can share it: each runs in a process of its own, one at a time.
     """
     limits = limits or ReferenceLimits()
     arguments = [str(scratch.absolute()), str(limits.memory_bytes)]
-    return Worker("cutegen_core.judge.reference_process.main", arguments, name="the reference worker", makes_way=True)
+    return Worker(
+        f"{_PROGRAM}.main", arguments, name="the reference worker", makes_way=True, imports=[f"{_PROGRAM}.imported"]
+    )
 
 
 def ask(worker: Worker, payload: Message, seconds: float) -> Message:
@@ -260,7 +267,8 @@ def ask(worker: Worker, payload: Message, seconds: float) -> Message:
     """
     origin = payload["origin"]
     try:
-        answer = worker.request(payload | {"seconds": seconds}, seconds + _GRACE_SECONDS)
+        imports = () if payload["operation"] in _UNTRACED else (f"{_PROGRAM}.traced",)
+        answer = worker.request(payload | {"seconds": seconds}, seconds + _GRACE_SECONDS, imports)
     except WorkerLimitError as error:
         raise ProblemError(
             f"{origin}: stopped: {payload['operation']} ran past {seconds:g} s or past the memory limit (an endless "
