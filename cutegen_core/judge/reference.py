@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cutegen_core.judge import problem_source, reference_answers
+from cutegen_core.judge import kept_answers, problem_source, reference_answers
 from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.judge.reference_answers import LintRun
 from cutegen_core.judge.reference_process.full_sizes import SizedRun
@@ -234,9 +234,9 @@ class Reference:
             )
 
     def _ask(self, operation: str, source: str, read: Callable[[Message], T], **more: Any) -> T:  # noqa: ANN401 - JSON
-        origin = self.problem.origin
-        payload = {"operation": operation, "source": source, "origin": origin, "file": self._file, **more}
-        return reference_answers.read_answer(ask(self._worker, payload, self._limits.seconds), origin, read)
+        about = {"source": source, "origin": self.problem.origin, "file": self._file}
+        payload = {"operation": operation, **about, **more}
+        return ask_about_file(self._worker, payload, self._limits.seconds, read)
 
 
 def file_key(problem: Problem) -> str:
@@ -256,6 +256,20 @@ def start_worker(scratch: Path, limits: ReferenceLimits | None = None) -> Worker
     return Worker(
         f"{_PROGRAM}.main", arguments, name="the reference worker", makes_way=True, imports=[f"{_PROGRAM}.imported"]
     )
+
+
+def ask_about_file(worker: Worker, payload: Message, seconds: float, read: Callable[[Message], T]) -> T:
+    """Return what the worker answered, now or to the same question earlier (`kept_answers`), as `read` reads it.
+
+    Raises:
+        ProblemError, MachineError: as for `ask`; ProblemError also if the answer does not have its form.
+    """
+    kept = kept_answers.load(payload)
+    answer = ask(worker, payload, seconds) if kept is None else kept
+    found = reference_answers.read_answer(answer, payload["origin"], read)
+    if kept is None:
+        kept_answers.save(payload, answer)
+    return found
 
 
 def ask(worker: Worker, payload: Message, seconds: float) -> Message:

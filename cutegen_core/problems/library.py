@@ -17,7 +17,7 @@ from pathlib import Path
 
 from cutegen_core.judge import problem_source, reference_answers
 from cutegen_core.judge.problem_source import LONGEST_SOURCE
-from cutegen_core.judge.reference import ReferenceLimits, ask, file_key, start_worker
+from cutegen_core.judge.reference import ReferenceLimits, ask_about_file, file_key, start_worker
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.problems import read, saved
 from cutegen_core.records.errors import ProblemError, UsageError
@@ -115,10 +115,9 @@ class Loader:
         if problem.workloads:
             return problem
         payload = {"operation": "derive", "source": problem.source, "origin": problem.origin, "file": file_key(problem)}
-        answer = ask(self.worker, payload, self._limits.seconds)
         slots = problem_source.find_size_slots(problem_source.parse(problem.source, problem.origin))
-        found = reference_answers.read_answer(
-            answer, problem.origin, lambda given: reference_answers.workloads(given, slots)
+        found = ask_about_file(
+            self.worker, payload, self._limits.seconds, lambda given: reference_answers.workloads(given, slots)
         )
         return replace(problem, workloads=found)
 

@@ -72,17 +72,20 @@ def exists(pid):
 def test_children_share_what_was_imported_and_nothing_else(forked, tmp_path, monkeypatch):
     monkeypatch.setenv("A_SECRET", "sk-1")
     first, second = forked("a", "b"), forked("c")
-    one, monkeypatched = ask(first), tmp_path / "elsewhere"
-    monkeypatched.mkdir()
-    monkeypatch.chdir(monkeypatched)
+    one, elsewhere = ask(first), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
     two = ask(second)
     assert one["imported_by"] == two["imported_by"] == one["parent"] == two["parent"]
-    assert one["pid"] != two["pid"] and one["session"] == one["pid"]
+    assert one["pid"] != two["pid"]
+    assert one["session"] == one["pid"]
     assert one["threads_at_first"] == 1
     assert (one["arguments"], two["arguments"]) == (["a", "b"], ["c"])
-    assert two["folder"] == str(monkeypatched) != one["folder"]
-    assert one["home"] != two["home"] and Path(one["home"]).is_dir()
-    assert one["secret"] == "" and two["path"] == sys.path
+    assert two["folder"] == str(elsewhere) != one["folder"]
+    assert one["home"] != two["home"]
+    assert Path(one["home"]).is_dir()
+    assert one["secret"] == ""
+    assert two["path"] == sys.path
     for said in (one, two):
         kinds = [name.split(":")[0] for fd, name in said["files"].items() if int(fd) > 2 and "/proc/" not in name]
         assert kinds == ["pipe", "pipe"], "its requests and its answers, and no other child's"
@@ -116,8 +119,7 @@ def test_children_die_with_their_fork_server_and_the_next_ones_have_another(fork
 
 
 def test_a_module_that_cannot_be_imported_is_named(forked):
-    (worker,) = (forked(imports=("nowhere_to_be_found",)),)
-    assert ask(worker)["arguments"] == []
+    assert ask(forked(imports=("nowhere_to_be_found",)))["arguments"] == []
     bad = Worker("not_there_either", name="the bad one", imports=("dear",))
     with pytest.raises(MachineError, match="No module named 'not_there_either'"):
         bad.request({}, PATIENCE_S)
