@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from cutegen_core.judge import kept_answers, problem_source, reference_answers
 from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.judge.reference_answers import LintRun
+from cutegen_core.judge.reference_process import IMPORTED, TRACED
 from cutegen_core.judge.reference_process.full_sizes import SizedRun
 from cutegen_core.machine.worker import Message, Worker
 from cutegen_core.records.errors import MachineError, ProblemError, WorkerLimitError
@@ -32,7 +33,7 @@ from cutegen_core.records.problem import (
 )
 from cutegen_core.records.trial import Comparison, Mismatch
 
-_PROGRAM = "cutegen_core.judge.reference_process"
+_PROGRAM = "cutegen_core.judge.reference_process.main"
 _UNTRACED = frozenset({"inputs", "compare"})
 """Requests that need no fake tensors: a worker that gets no other never imports what these need."""
 # The worker enforces the time limit itself; the client kills it only if it does not answer at all.
@@ -253,9 +254,7 @@ def start_worker(scratch: Path, limits: ReferenceLimits | None = None) -> Worker
     """
     limits = limits or ReferenceLimits()
     arguments = [str(scratch.absolute()), str(limits.memory_bytes)]
-    return Worker(
-        f"{_PROGRAM}.main", arguments, name="the reference worker", makes_way=True, imports=[f"{_PROGRAM}.imported"]
-    )
+    return Worker(_PROGRAM, arguments, name="the reference worker", makes_way=True, imports=[IMPORTED])
 
 
 def ask_about_file(worker: Worker, payload: Message, seconds: float, read: Callable[[Message], T]) -> T:
@@ -281,7 +280,7 @@ def ask(worker: Worker, payload: Message, seconds: float) -> Message:
     """
     origin = payload["origin"]
     try:
-        imports = () if payload["operation"] in _UNTRACED else (f"{_PROGRAM}.traced",)
+        imports = () if payload["operation"] in _UNTRACED else (TRACED,)
         answer = worker.request(payload | {"seconds": seconds}, seconds + _GRACE_SECONDS, imports)
     except WorkerLimitError as error:
         raise ProblemError(

@@ -132,8 +132,11 @@ class Loader:
         self.close()
 
 
-def load(name_or_path: str) -> Problem:
+def load(name_or_path: str, folder: Path = Path()) -> Problem:
     """Load a built-in or saved problem by name, or a file by path: a problem, or the existing kernel of one beside it.
+
+    Args:
+        folder: where a relative path begins.
 
     Raises:
         UsageError: no such name and no such file.
@@ -142,7 +145,7 @@ def load(name_or_path: str) -> Problem:
     named = {problem.name: problem for problem in catalogue()}
     if name_or_path in named:
         return named[name_or_path]
-    path = saved.find(name_or_path) or _place_of(name_or_path)
+    path = saved.find(name_or_path) or _place_of(name_or_path, folder)
     if path.suffix == ".cu" and path.is_file():
         path = _problem_beside(path)
     if not path.is_file():
@@ -170,14 +173,14 @@ def _problem_beside(kernel: Path) -> Path:
     return path
 
 
-def _place_of(text: str) -> Path:
+def _place_of(text: str, folder: Path = Path()) -> Path:
     """Return the path that a text names, whether something is there or not.
 
     Raises:
         UsageError: nothing can be there.
     """
     try:
-        path = Path(text).expanduser()
+        path = folder / Path(text).expanduser()
         path.exists()
     except (OSError, RuntimeError, ValueError) as error:  # too long, the home of an unknown user, a null character
         raise UsageError(f"{show_hidden(text[:_LONGEST_SHOWN])!r} cannot be a file or folder: {error}") from error
