@@ -20,6 +20,7 @@ from tests.shared_tools import SharedTools
 
 SM80, SM90 = KNOWN["sm_80"], KNOWN["sm_90a"]
 LARGE = {"M": 2048, "N": 2048, "K": 256}
+SQUARE = {"M": 1024, "N": 1024, "K": 1024}
 LONG = {"M": 128, "N": 256, "K": 8192}
 RAGGED, WHOLE, SLICES = {"M": 70, "N": 33, "K": 19}, {"M": 200, "N": 136, "K": 72}, {"M": 136, "N": 264, "K": 328}
 HALF, BRAIN = ".half()", ".bfloat16()"
@@ -31,6 +32,7 @@ def of(forward: str, dtype: str = "", sizes: Mapping[str, int] = LARGE, **draw: 
 
 NN = {"a": "torch.randn(M, K)", "b": "torch.randn(K, N)"}
 NT = {"a": "torch.randn(M, K)", "b": "torch.randn(N, K)"}
+UPPER = {"a": "torch.triu(torch.randn(M, K))", "b": "torch.triu(torch.randn(K, N))"}
 TN = {"a": "torch.randn(K, M)", "b": "torch.randn(K, N)"}
 TT = {"a": "torch.randn(K, M)", "b": "torch.randn(N, K)"}
 ROW_BY_ROW = {"a": "torch.randn(3, M, K)", "b": "torch.randn(3, K, N)", "c": "torch.randn(M, N)"}
@@ -39,6 +41,11 @@ CASES = {
     "second transposed": of("torch.relu(a @ b.T)", **NT),
     "first transposed": of("a.T @ b", **TN),
     "both transposed, batched": of("torch.bmm(a.mT, b.mT)", a="torch.randn(3, K, M)", b="torch.randn(3, N, K)"),
+    "upper": of("torch.triu(a @ b)", sizes=SQUARE, **UPPER),
+    "lower, with more": of("torch.relu(torch.tril(a @ b + 1.0, -3))", sizes=SQUARE, **UPPER),
+    "upper, halves": of("torch.triu(a @ b, 2)", HALF, SQUARE, **UPPER),
+    "triangle as operand": of("torch.tril(a) @ b.T", sizes=SQUARE, **UPPER),
+    "diagonal": of("torch.diag(c) @ b", c="torch.randn(K)", b="torch.randn(K, N)"),
     "double": of("a @ b", ".double()", **NN),
     "halves": of("a @ b", HALF, **NN),
     "halves, second transposed": of("torch.relu(a @ b.T)", BRAIN, **NT),
@@ -57,7 +64,9 @@ RIGHT = [
     ("halves, first transposed", "warp groups"), ("halves, both transposed", "warp groups"),
     ("halves, batched, with what is added", "warp groups"), ("long", "split"), ("long, halves, batched", "split"),
     ("plain", "3xTF32"), ("second transposed", "3xTF32"), ("first transposed", "3xTF32"),
-    ("both transposed, batched", "3xTF32"), ("long", "3xTF32 split"),
+    ("both transposed, batched", "3xTF32"), ("long", "3xTF32 split"), ("upper", "marked"),
+    ("upper", "3xTF32 marked"), ("lower, with more", "multistage"), ("lower, with more", "marked"),
+    ("triangle as operand", "3xTF32 marked"), ("diagonal", "marked"), ("upper, halves", "tensor cores"),
 ]  # fmt: skip
 BY_DEFAULT = [("long", "split"), ("halves, second transposed", "warp groups")]
 
@@ -73,6 +82,7 @@ def variants_of(case: str, shared: SharedTools, folder: Path, target: Target) ->
     ("case", "target", "names"),
     [
         ("plain", Target(), ["multistage", "3xTF32"]),
+        ("upper", Target(SM90), ["multistage", "marked", "3xTF32 marked"]),
         ("double", Target(SM90), ["multistage"]),
         ("halves", Target(), ["tensor cores"]),
         ("halves", Target(SM80), ["tensor cores"]),
@@ -124,6 +134,9 @@ def test_a_kernel_is_right_where_tiles_and_vectors_do_not_fit(
         ("plain", "multistage", ("a_slice", "b_slice"), 1, Pattern.DOWN_COLUMN),
         ("halves, second transposed", "tensor cores", ("a_layout", "b_layout"), 8, Pattern.DOWN_COLUMN),
         ("halves, second transposed", "tensor cores", ("a_layout", "b_layout"), 8, Pattern.ALONG_ROW),
+        ("second transposed", "3xTF32", ("a_layout", "b_layout"), 4, Pattern.DOWN_COLUMN),
+        ("second transposed", "3xTF32", ("a_layout", "b_layout"), 4, Pattern.ALONG_ROW),
+        ("first transposed", "3xTF32", ("a_layout", "b_layout"), 1, Pattern.DOWN_COLUMN),
     ],
 )  # fmt: skip
 def test_no_banks_meet_in_the_stages(
@@ -132,7 +145,8 @@ def test_no_banks_meet_in_the_stages(
     """As the lens of the workbench counts, over a warp's copies into a stage and its reads from there."""
     variants = variants_of(case, shared, tmp_path, Target(SM90))
     source = next(v.source for v in variants if v.name == level)
-    found = {one.name: one for one in find(source, kernel_file.parse(source).defaults())}
+    params = {"BK": 8} if level == "multistage" else {}  # as many as neighbouring threads copy along K
+    found = {one.name: one for one in find(source, {**kernel_file.parse(source).defaults(), **params})}
     for name in names:
         (table,) = evaluate(shared.executor, SM90, found[name].expression, found[name].before)
         assert isinstance(table, LayoutTable)

@@ -10,6 +10,10 @@ from cutegen_core.propose.playbook.writing import RegionText, render
 from cutegen_core.records.problem import ITEMSIZE
 
 
+RASTERS = (8, 1, 4, 8, 16)
+"""Tile rows that blocks which run together work on."""
+
+
 def naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     piece, k = RegionText(suffix), ProductKernel(region, name, naming)
     block = piece.param("BLOCK", 128)
@@ -30,21 +34,23 @@ def tiled(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     return piece
 
 
-def multistage(region: Region, name: str, naming: Naming, suffix: str, split: str = "") -> RegionText:
+def multistage(region: Region, name: str, naming: Naming, suffix: str, split: str = "", marks: str = "") -> RegionText:
     """Both operands and the sums have one type of 4 or 8 bytes: cp.async converts nothing."""
     piece, k = RegionText(suffix), ProductKernel(region, name, naming)
     if split:
         k.pass_count()
     size = ITEMSIZE[k.dtype]
     width, each = VECTOR_BYTES // size, 2 * VECTOR_BYTES // size
-    tile = (128, 64, 128) if size == 4 else (64,)
-    p = {"BM": piece.param("BM", *tile), "BN": piece.param("BN", *tile), "BK": piece.param("BK", 16, 8, 16, 32)}
+    rows, columns = ((128, 64, 128), (128, 64, 128, 256)) if size == 4 else ((64,), (64,))
+    p = {"BM": piece.param("BM", *rows), "BN": piece.param("BN", *columns), "BK": piece.param("BK", 16, 8, 16, 32)}
     p |= {"STAGES": piece.param("STAGES", 2, 2, 3, 4), "BLOCKS": piece.param("BLOCKS", 2, 1, 2)}
-    threads = f"{p['BM']} * {p['BN']} // {each * each}"
+    p |= {"WIDE": piece.param("WIDE", 1, 1, 2), "RASTER": piece.param("RASTER", *RASTERS)}
+    threads = f"{p['BM']} * {p['BN']} // ({each * each} * {p['WIDE']})"
     smem = f"({p['BM']} + {p['BN']} + {2 * width}) * {p['BK']} * {p['STAGES']} * {size}"
-    piece.where += [f"{smem} <= smem_max"]
+    piece.where += [f"{smem} <= smem_max", f"{threads} <= 256", f"{threads} * {p['BLOCKS']} * {p['WIDE']} <= 512"]
+    piece.where += [f"{p['BN']} % ({8 * each} * {p['WIDE']}) == 0"]
     vectors = k.a_fast or k.b_fast
-    piece.code = render("product_multistage.cu.j2", k=k, p=p, vectors=vectors, width=width, each=each, split=split)
+    piece.code = render("product_multistage.cu.j2", k=k, p=p, vectors=vectors, width=width, each=each, split=split, marks=marks)
     for v, when in (
         ((width, k.aligned(width, along_k=False)), (1, f"not ({k.aligned(width, along_k=False)})"))
         if vectors
