@@ -254,9 +254,7 @@ class Planner:
         rows = merged(symbols[:-1], terms, [a, b, *_accesses(terms, made)])
         outer = (*rows, Mode((n,), extents[n]))
         inner, zeros = (Mode(("r0",), prod.a.dims[-1]),), has_zeros(prod.a) or has_zeros(prod.b)
-        return Region(
-            Kind.PRODUCT, terms, made, outer, inner, a, b, kept=kept_of(value, prod), has_zeros=zeros
-        )
+        return Region(Kind.PRODUCT, terms, made, outer, inner, a, b, kept=kept_of(value, prod), has_zeros=zeros)
 
     def _scan(self, value: Value, scan: Scan, store: Load) -> Region:
         symbols = [f"{'r' if k == scan.axis else 'o'}{k}" for k in range(len(value.dims))]
