@@ -1,4 +1,4 @@
-"""Leave out what is zero: a kernel that marks the tiles of both operands, and a product that skips slices by the marks."""
+"""Leave out what is zero: a kernel marks the tiles of both operands, a product skips slices by the marks."""
 
 from __future__ import annotations
 

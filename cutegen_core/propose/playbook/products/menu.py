@@ -31,8 +31,8 @@ _MULTISTAGE = Level(
 
 _IN_THREE = Level(
     "3xTF32",
-    "each float as two numbers that tensor cores multiply: three products by mma m16n8k8 from cp.async stages, summed in"
-    " float32, what is not finite summed again; tiles tunable",
+    "each float as two numbers that tensor cores multiply: three products by mma m16n8k8 from cp.async stages, summed"
+    " in float32, what is not finite summed again; tiles tunable",
     tensor_cores.tf32_in_three,
 )
 

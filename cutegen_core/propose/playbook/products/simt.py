@@ -10,7 +10,7 @@ from cutegen_core.propose.playbook.writing import RegionText, render
 from cutegen_core.records.problem import ITEMSIZE
 
 RASTERS = (8, 1, 4, 8, 16)
-"""Tile rows that blocks which run together work on."""
+"""Tile rows that blocks which run together work on: the default, then what is tried."""
 
 
 def naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
@@ -49,9 +49,8 @@ def multistage(region: Region, name: str, naming: Naming, suffix: str, split: st
     piece.where += [f"{smem} <= smem_max", f"{threads} <= 256", f"{threads} * {p['BLOCKS']} * {p['WIDE']} <= 512"]
     piece.where += [f"{p['BN']} % ({8 * each} * {p['WIDE']}) == 0"]
     vectors = k.a_fast or k.b_fast
-    piece.code = render(
-        "product_multistage.cu.j2", k=k, p=p, vectors=vectors, width=width, each=each, split=split, marks=marks
-    )
+    options = {"vectors": vectors, "width": width, "each": each, "split": split, "marks": marks}
+    piece.code = render("product_multistage.cu.j2", k=k, p=p, **options)
     for v, when in (
         ((width, k.aligned(width, along_k=False)), (1, f"not ({k.aligned(width, along_k=False)})"))
         if vectors

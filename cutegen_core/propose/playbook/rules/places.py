@@ -107,7 +107,8 @@ def _arange(call: OperationCall) -> Value:
 
 
 RULES: Mapping[str, Rule] = {
-    "triu": _triangle(">="), "tril": _triangle("<="), "diag": _diag, "argmax": _argument("max"), "argmin": _argument("min"),
+    "triu": _triangle(">="), "tril": _triangle("<="), "diag": _diag,
+    "argmax": _argument("max"), "argmin": _argument("min"),
     "zeros_like": _filled(0), "ones_like": _filled(1), "zeros": _filled(0), "ones": _filled(1),
     "new_zeros": _filled(0), "new_ones": _filled(1), "full_like": _full(1), "full": _full(1), "new_full": _full(2),
     "arange": _arange,
