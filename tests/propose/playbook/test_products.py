@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 from cutegen_core.execute.port import Execution
 from cutegen_core.kernel import kernel_file
 from cutegen_core.machine.device import KNOWN
+from cutegen_core.propose import playbook
 from cutegen_core.propose.playbook import Target, Variant, menu, propose
+from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 from cutegen_core.records.trial import Status
 from cutegen_core.views.layouts import LayoutTable, Pattern, conflicts, evaluate, find
@@ -35,6 +38,8 @@ NT = {"a": "torch.randn(M, K)", "b": "torch.randn(N, K)"}
 UPPER = {"a": "torch.triu(torch.randn(M, K))", "b": "torch.triu(torch.randn(K, N))"}
 TN = {"a": "torch.randn(K, M)", "b": "torch.randn(K, N)"}
 TT = {"a": "torch.randn(K, M)", "b": "torch.randn(N, K)"}
+INFINITE = "torch.where(torch.rand(M, K) > 0.998, torch.inf, torch.randn(M, K))"
+BOTH_ENDS = f"torch.where(torch.rand(M, K) > 0.998, -torch.inf, {INFINITE})"
 ROW_BY_ROW = {"a": "torch.randn(3, M, K)", "b": "torch.randn(3, K, N)", "c": "torch.randn(M, N)"}
 CASES = {
     "plain": of("a @ b", **NN),
@@ -46,6 +51,8 @@ CASES = {
     "upper, halves": of("torch.triu(a @ b, 2)", HALF, SQUARE, **UPPER),
     "triangle as operand": of("torch.tril(a) @ b.T", sizes=SQUARE, **UPPER),
     "diagonal": of("torch.diag(c) @ b", c="torch.randn(K)", b="torch.randn(K, N)"),
+    "not finite": of("a @ b.T", a=BOTH_ENDS, b="torch.randint(1, 4, (N, K)).float()"),
+    "zeros by infinities": of("a @ torch.tril(b)", sizes=SQUARE, a=INFINITE, b="torch.randn(K, N)"),
     "double": of("a @ b", ".double()", **NN),
     "halves": of("a @ b", HALF, **NN),
     "halves, second transposed": of("torch.relu(a @ b.T)", BRAIN, **NT),
@@ -56,7 +63,8 @@ CASES = {
     "long, halves, batched": of("torch.bmm(a, b) + c", HALF, LONG, **ROW_BY_ROW),
 }  # fmt: skip
 RIGHT = [
-    ("plain", "multistage"), ("second transposed", "multistage"), ("first transposed", "multistage"),
+    ("plain", "tiled"), ("halves, first transposed", "tiled"), ("plain", "multistage"),
+    ("second transposed", "multistage"), ("first transposed", "multistage"),
     ("both transposed, batched", "multistage"), ("double", "multistage"), ("halves", "tensor cores"),
     ("halves, second transposed", "tensor cores"), ("halves, first transposed", "tensor cores"),
     ("halves, both transposed", "tensor cores"), ("halves, batched, with what is added", "tensor cores"),
@@ -66,9 +74,11 @@ RIGHT = [
     ("plain", "3xTF32"), ("second transposed", "3xTF32"), ("first transposed", "3xTF32"),
     ("both transposed, batched", "3xTF32"), ("long", "3xTF32 split"), ("upper", "marked"),
     ("upper", "3xTF32 marked"), ("lower, with more", "multistage"), ("lower, with more", "marked"),
-    ("triangle as operand", "3xTF32 marked"), ("diagonal", "marked"), ("upper, halves", "tensor cores"),
+    ("not finite", "3xTF32"), ("zeros by infinities", "marked"), ("triangle as operand", "3xTF32 marked"),
+    ("diagonal", "marked"), ("upper, halves", "tensor cores"),
 ]  # fmt: skip
-BY_DEFAULT = [("long", "split"), ("halves, second transposed", "warp groups")]
+BY_DEFAULT = [("long", "split"), ("halves, second transposed", "warp groups"), ("not finite", "3xTF32")]
+SMALL = {"BM": 64, "BN": 64, "BK": 16, "DOWN": 1, "ACROSS": 2, "STAGES": 2}
 
 
 def variants_of(case: str, shared: SharedTools, folder: Path, target: Target) -> tuple[Variant, ...]:
@@ -108,7 +118,8 @@ def test_a_kernel_is_right_where_tiles_and_vectors_do_not_fit(
     reference = shared.reference(CASES[case], tmp_path)
     variants = variants_of(case, shared, tmp_path, Target(SM90))
     kernel = kernel_file.parse(next(v.source for v in variants if v.name == level))
-    built = shared.executor.build(kernel, {}, not_asked, checked=True)
+    params = {**kernel.defaults(), **(SMALL if (case, level) in BY_DEFAULT and "3xTF32" in level else {})}
+    built = shared.executor.build(kernel, params, not_asked, checked=True)
     assert built.status is Status.PASSED, built.log
     launched = set()
     for name, sizes in (("ragged", RAGGED), ("whole", WHOLE), ("slices", SLICES)):
@@ -117,7 +128,7 @@ def test_a_kernel_is_right_where_tiles_and_vectors_do_not_fit(
         outputs = {spec: tmp_path / f"{spec.name}.out" for spec in signature.outputs}
         for path in outputs.values():
             path.write_bytes(b"")
-        plan = kernel.plan(signature, SM90, workload=name)
+        plan = kernel.plan(signature, SM90, params, workload=name)
         launched |= {launch.line for launch in plan.launches}
         with shared.executor.open(built) as execute:
             ran = execute(Execution(built, plan, inputs, outputs, order="random", seed=5))
@@ -151,3 +162,25 @@ def test_no_banks_meet_in_the_stages(
         (table,) = evaluate(shared.executor, SM90, found[name].expression, found[name].before)
         assert isinstance(table, LayoutTable)
         assert conflicts(table, 2 if "halves" in case else 4, width, pattern) == 1, name
+
+
+FOLDER = Path(playbook.__file__).parent / "templates"
+_DECLARED = re.compile(
+    r"^  (?:constexpr |extern __shared__ )?(?:int|auto|bool|float|long|char|int[23]|uint\w+|Tensor|Real|Element|Out|"
+    r"\{\{ k\.ctype \}\})\b(?: const)?\*?(?: const)? (\w+)(.*)",
+    re.MULTILINE,
+)
+
+
+FIXED_NAMES = ("gather", "gating", "quantisation", "rotary")
+OPEN_NAMES = sorted(p.name for p in FOLDER.glob("*.cu.j2") if not p.name.startswith(FIXED_NAMES))
+
+
+@pytest.mark.parametrize("template", OPEN_NAMES)
+def test_no_tensor_gets_the_name_of_a_kernels_own_variable(template: str) -> None:
+    """A tensor is a parameter, which a variable of the kernel's outermost block cannot be named like."""
+    text = re.sub(r"//.*|\{%.*?%\}", "", (FOLDER / template).read_text())
+    found = {name for name, rest in _DECLARED.findall(text) for name in (name, *re.findall(r", (\w+) (?==)", rest))}
+    assert found
+    free = [name for name in found if Naming(set()).tensor(name) == name and not name.endswith("_")]
+    assert free == []

@@ -26,8 +26,7 @@ def tiled(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     piece, k = RegionText(suffix), ProductKernel(region, name, naming)
     p = {n: piece.param(n, value) for n, value in {"BM": 64, "BN": 64, "BK": 16, "TM": 4, "TN": 4}.items()}
     threads = f"({p['BM']} // {p['TM']}) * ({p['BN']} // {p['TN']})"
-    orders = {f"{side}_order": _order(p[rows], p["BK"], fast) for side, rows, fast in _sides(k)}
-    piece.code = render("product_tiled.cu.j2", k=k, p=p, **orders)
+    piece.code = render("product_tiled.cu.j2", k=k, p=p)
     smem = f"({p['BM']} + {p['BN']} + 2) * {p['BK']} * {8 if k.ctype == 'double' else 4}"
     piece.launch(f"{name}<{', '.join(p.values())}>", _grid(k, p), (threads,), k, smem=smem)
     return piece
@@ -68,13 +67,3 @@ def layers(k: ProductKernel, split: str) -> str:
 
 def _grid(k: ProductKernel, p: dict[str, str], split: str = "") -> tuple[str, str, str]:
     return f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", layers(k, split)
-
-
-def _sides(k: ProductKernel) -> tuple[tuple[str, str, bool], tuple[str, str, bool]]:
-    return ("a", "BM", k.a_fast), ("b", "BN", k.b_fast)
-
-
-def _order(rows: str, depth: str, rows_fast: bool) -> str:
-    if rows_fast:
-        return f"make_layout(Int<{rows} * {depth}>{{}})"
-    return f"make_layout(make_shape(Int<{depth}>{{}}, Int<{rows}>{{}}), make_stride(Int<{rows}>{{}}, Int<1>{{}}))"
