@@ -1,4 +1,4 @@
-"""What of CuTe the best kernels of the playbook use: tiled copies where operands are staged, tiled products on tensor cores.
+"""What of CuTe the best kernels use: tiled copies where operands are staged, tiled products on tensor cores.
 
 The built-in problems; `CUTEGEN_CHECKOUT` names a folder of further ones, such as level 1 of a KernelBench checkout.
 """
