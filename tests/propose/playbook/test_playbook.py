@@ -108,7 +108,7 @@ def graph(op: str, *more: Operand, shape: tuple[int, ...] = (8, 64), **kwargs: O
         ("aten.relu", (), (8, 64), ["naive", "vectorised", "tuned"]),
         ("aten.softmax", (-1,), (8, 64), ["naive", "shuffle", "registers", "tuned"]),
         ("aten.sum", ((0,),), (64,), ["naive", "tiled", "tuned"]),
-        ("aten.mm", (Ref("x"),), (8, 64), ["naive", "tiled", "multistage"]),
+        ("aten.mm", (Ref("x"),), (8, 64), ["naive", "tiled", "multistage", "3xTF32"]),
     ],
 )
 def test_the_menu_follows_the_class(
@@ -186,9 +186,11 @@ def test_redirects_name_variants_and_parameters() -> None:
 def test_redirects_of_products() -> None:
     variants = propose(*graph("aten.mm", Ref("x")), "matmul")
     larger = redirect("a larger tile", variants, variants[2].source)
-    assert (defaults(larger)["BM"], defaults(larger)["BN"]) == (128, 128)
+    assert (defaults(larger)["BM"], defaults(larger)["BN"]) == (128, 256)
     assert redirect("double buffering", variants) == variants[2]
     assert redirect("stage through shared memory", variants) == variants[1]
+    for words in ("3xTF32", "on tensor cores", "mma", "the fastest one"):
+        assert redirect(words, variants) == variants[3], words
 
 
 def request(

@@ -41,12 +41,11 @@ def multistage(region: Region, name: str, naming: Naming, suffix: str, split: st
     width, each = VECTOR_BYTES // size, 2 * VECTOR_BYTES // size
     rows, columns = ((128, 64, 128), (128, 64, 128, 256)) if size == 4 else ((64,), (64,))
     p = {"BM": piece.param("BM", *rows), "BN": piece.param("BN", *columns), "BK": piece.param("BK", 16, 8, 16, 32)}
-    p |= {"STAGES": piece.param("STAGES", 2, 2, 3, 4), "BLOCKS": piece.param("BLOCKS", 2, 1, 2)}
-    p |= {"WIDE": piece.param("WIDE", 1, 1, 2), "RASTER": piece.param("RASTER", *RASTERS)}
+    p |= {"STAGES": piece.param("STAGES", 2, 2, 3, 4), "WIDE": piece.param("WIDE", 1, 1, 2)}
+    p["RASTER"] = piece.param("RASTER", *RASTERS)
     threads = f"{p['BM']} * {p['BN']} // ({each * each} * {p['WIDE']})"
     smem = f"({p['BM']} + {p['BN']} + {2 * width}) * {p['BK']} * {p['STAGES']} * {size}"
-    piece.where += [f"{smem} <= smem_max", f"{threads} <= 256", f"{threads} * {p['BLOCKS']} * {p['WIDE']} <= 512"]
-    piece.where += [f"{p['BN']} % ({8 * each} * {p['WIDE']}) == 0"]
+    piece.where += [f"{smem} <= smem_max", f"{p['BN']} % ({8 * each} * {p['WIDE']}) == 0"]
     vectors = k.a_fast or k.b_fast
     options = {"vectors": vectors, "width": width, "each": each, "split": split, "marks": marks}
     piece.code = render("product_multistage.cu.j2", k=k, p=p, **options)
