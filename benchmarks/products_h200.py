@@ -49,10 +49,9 @@ Sweep = Mapping[str, Sequence[Params]]
 SAMPLES, WARM, FLUSH_BYTES = 12, 2, 256 << 20
 LONGEST_REST_S = 0.05
 SEED = 20_261_123
-WIDE: Params = {"BN": 256, "WIDE": 2, "STAGES": 3}
+WIDE: Params = {"BN": 256, "WIDE": 2}
 SIMT: Sequence[Params] = (
-    {}, {"RASTER": 1}, WIDE, {**WIDE, "BK": 8, "STAGES": 4}, {**WIDE, "STAGES": 2}, {**WIDE, "BN": 128},
-    {"BK": 8, "STAGES": 3},
+    {}, {"TURN": 0}, {"STAGES": 3}, {"BK": 8, "STAGES": 3}, WIDE, {**WIDE, "STAGES": 3}, {**WIDE, "BK": 8, "STAGES": 4},
 )  # fmt: skip
 IN_THREE: Sequence[Params] = (
     {}, {"BN": 64, "ACROSS": 2}, {"BK": 16, "STAGES": 4}, {"STAGES": 4}, {"DOWN": 4, "ACROSS": 2}, {"RASTER": 16},

@@ -44,18 +44,20 @@ def multistage(region: Region, name: str, naming: Naming, suffix: str, split: st
     p |= {"STAGES": piece.param("STAGES", 2, 2, 3, 4), "WIDE": piece.param("WIDE", 1, 1, 2)}
     p["RASTER"] = piece.param("RASTER", *RASTERS)
     threads = f"{p['BM']} * {p['BN']} // ({each * each} * {p['WIDE']})"
-    smem = f"({p['BM']} + {p['BN']} + {2 * width}) * {p['BK']} * {p['STAGES']} * {size}"
+    sides = (("a", p["BM"], k.a_fast, k.M, "m_first"), ("b", p["BN"], k.b_fast, k.N, "n_first"))
+    turned = [rows for _, rows, fast, _, _ in sides if not fast]
+    if turned:
+        p["TURN"] = piece.param("TURN", 1, 0, 1)
+    extra = f" + {p['TURN']} * ({' + '.join(turned)})" if turned else ""
+    smem = f"({p['BM']} + {p['BN']} + {2 * width}{extra}) * {p['BK']} * {p['STAGES']} * {size}"
     piece.where += [f"{smem} <= smem_max", f"{p['BN']} % ({8 * each} * {p['WIDE']}) == 0"]
-    vectors = k.a_fast or k.b_fast
-    options = {"vectors": vectors, "width": width, "each": each, "split": split, "marks": marks}
+    piece.where.append(f"{threads} * {width} <= {p['BK']} * min({p['BM']}, {p['BN']})")
+    options = {"width": width, "each": each, "split": split, "marks": marks, "sides": sides, "turned": turned}
     piece.code = render("product_multistage.cu.j2", k=k, p=p, **options)
-    for v, when in (
-        ((width, k.aligned(width, along_k=False)), (1, f"not ({k.aligned(width, along_k=False)})"))
-        if vectors
-        else ((0, ""),)
-    ):
-        kernel = f"{name}<{', '.join([*p.values(), *([str(v)] if v else []), *([split] if split else [])])}>"
-        piece.launch(kernel, _grid(k, p, split), (threads,), k, when, smem)
+    whole = k.aligned(width, along_k=True)
+    for v, when in ((width, whole), (1, f"not ({whole})")):
+        values = ", ".join([*p.values(), str(v), *([split] if split else [])])
+        piece.launch(f"{name}<{values}>", _grid(k, p, split), (threads,), k, when, smem)
     return piece
 
 
