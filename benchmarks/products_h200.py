@@ -105,7 +105,7 @@ def _case(
 
 SQUARE = "4096 4096 4096"
 BOTH = {"multistage": SIMT[:3], "3xTF32": IN_THREE[:2]}
-ZEROS = {"multistage": SIMT[:1], "marked": SIMT[:1], "3xTF32 marked": IN_THREE[:2]}
+ZEROS = {"multistage": SIMT[:1], "skipping": SIMT[:1], "3xTF32 skipping": IN_THREE[:2]}
 CASES = (
     _case("fp32", SQUARE, {"multistage": SIMT, "3xTF32": IN_THREE}),
     _case("bf16", "8192 8192 8192", {"tensor cores": MMA, "warp groups": WARP_GROUPS}, ".bfloat16()"),
@@ -118,7 +118,7 @@ CASES = (
           a="torch.triu(torch.rand(M, K))", b="torch.triu(torch.rand(K, N))"),
     _case("fp32-lower", SQUARE, ZEROS, forward="torch.tril(torch.matmul(a, b))",
           a="torch.tril(torch.rand(M, K))", b="torch.tril(torch.rand(K, N))"),
-    _case("fp32-diagonal", SQUARE, {"3xTF32 marked": IN_THREE[:1]}, forward="torch.matmul(torch.diag(a), b)",
+    _case("fp32-diagonal", SQUARE, {"3xTF32 skipping": IN_THREE[:1]}, forward="torch.matmul(torch.diag(a), b)",
           a="torch.rand(M)", b="torch.rand(M, N)"),
     _case("fp32-batched", "512 2048 1024 128", BOTH, forward="torch.bmm(a, b)",
           a="torch.randn(L, M, K)", b="torch.randn(L, K, N)"),

@@ -38,8 +38,8 @@ _IN_THREE = Level(
 
 _MARKED = "slices left out in which a tile of either operand is all zeros, as a kernel before it has marked"
 _WITHOUT_ZEROS = (
-    Level("marked", f"{_MARKED}; cp.async stages", partial(marked, write=_marks_simt)),
-    Level("3xTF32 marked", f"{_MARKED}; three products on tensor cores", partial(marked, write=_marks_in_three)),
+    Level("skipping", f"{_MARKED}; cp.async stages", partial(marked, write=_marks_simt)),
+    Level("3xTF32 skipping", f"{_MARKED}; three products on tensor cores", partial(marked, write=_marks_in_three)),
 )
 
 _TENSOR_CORES = Level(

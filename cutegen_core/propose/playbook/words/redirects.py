@@ -15,14 +15,14 @@ from cutegen_core.kernel.kernel_file import KernelFile, parse
 from cutegen_core.propose.playbook.variants import Variant
 from cutegen_core.records.errors import KernelFileError
 
-_IN_THREE = ("3xTF32 marked", "3xTF32 split", "3xTF32")
+_IN_THREE = ("3xTF32 skipping", "3xTF32 split", "3xTF32")
 _FASTEST_PRODUCTS = ("warp groups", "tensor cores", *_IN_THREE, "multistage")
 _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\bnaive\b|\bsimpl\w+|\bfrom scratch\b|\bstart over\b", ("naive",)),
     (r"\bwgmma\b|\btma\b|\bpersistent\b", ("warp groups",)),
     (r"\bmma\b|\bldmatrix\b|\btf32\b|\btensor.?cores?\b", ("tensor cores", *_IN_THREE)),
     (r"\bsplit.?k\b|\bstream.?k\b", ("split",)),
-    (r"\b(?:skip|leave out)\b.*\b(?:zeros?|tiles?)\b|\btriang\w*", ("marked",)),
+    (r"\b(?:skip|leave out)\b.*\b(?:zeros?|tiles?)\b|\btriang\w*", ("skipping",)),
     (
         r"\bprefetch\w*|\bdouble.?buffer\w*|\bpipelin\w*|\bcp.?async\b|\bstages\b",
         ("multistage", "tensor cores", "prefetch"),
