@@ -53,9 +53,7 @@ WIDE: Params = {"BN": 256, "WIDE": 2}
 SIMT: Sequence[Params] = (
     {}, {"TURN": 0}, {"STAGES": 3}, {"BK": 8, "STAGES": 3}, WIDE, {**WIDE, "STAGES": 3}, {**WIDE, "BK": 8, "STAGES": 4},
 )  # fmt: skip
-IN_THREE: Sequence[Params] = (
-    {}, {"BN": 64, "ACROSS": 2}, {"BK": 16, "STAGES": 4}, {"STAGES": 4}, {"DOWN": 4, "ACROSS": 2}, {"RASTER": 16},
-)  # fmt: skip
+IN_THREE: Sequence[Params] = ({}, {"STAGES": 4}, {"DOWN": 4, "ACROSS": 2})
 MMA: Sequence[Params] = ({}, {"BK": 32, "STAGES": 4}, {"BN": 256, "ACROSS": 4})
 WARP_GROUPS: Sequence[Params] = ({}, {"RASTER": 8}, {"BN": 128, "STAGES": 5}, {"BN": 192})
 
@@ -104,8 +102,8 @@ def _case(
 
 
 SQUARE = "4096 4096 4096"
-BOTH = {"multistage": SIMT[:3], "3xTF32": IN_THREE[:2]}
-ZEROS = {"multistage": SIMT[:1], "skipping": SIMT[:1], "3xTF32 skipping": IN_THREE[:2]}
+BOTH = {"multistage": SIMT[:3], "3xTF32": IN_THREE[:1]}
+ZEROS = {"multistage": SIMT[:1], "skipping": SIMT[:1], "3xTF32 skipping": IN_THREE[:1]}
 CASES = (
     _case("fp32", SQUARE, {"multistage": SIMT, "3xTF32": IN_THREE}),
     _case("bf16", "8192 8192 8192", {"tensor cores": MMA, "warp groups": WARP_GROUPS}, ".bfloat16()"),
@@ -127,7 +125,7 @@ CASES = (
     _case("bf16-nt", SQUARE, {"warp groups": WARP_GROUPS[:2]}, ".bfloat16()", forward="torch.matmul(a, b.T)",
           a="torch.randn(M, K)", b="torch.randn(N, K)"),
 )  # fmt: skip
-TIMED_AS_THE_WORKBENCH_DOES = (("fp32", "multistage"), ("fp32", "3xTF32"), ("bf16", "warp groups"))
+TIMED_AS_THE_WORKBENCH_DOES = (("fp32", "3xTF32"), ("fp32", "multistage"), ("bf16", "warp groups"))
 
 
 @dataclass(frozen=True)
