@@ -269,7 +269,12 @@ def _in_turns(torch: Any, contenders: Mapping[str, Callable[[], Any]]) -> dict[s
 
 
 def _direct_case(
-    torch: Any, case: RowsCase, choices: Sequence[Made], bandwidth: float, *, compiled: bool  # noqa: ANN401
+    torch: Any,  # noqa: ANN401
+    case: RowsCase,
+    choices: Sequence[Made],
+    bandwidth: float,
+    *,
+    compiled: bool,
 ) -> Iterator[Row]:
     from cutegen_core.execute.cuda.driver import DriverError
     from cutegen_core.execute.cuda.launching import DeviceTensor, LaunchRefused, LoadedProgram
