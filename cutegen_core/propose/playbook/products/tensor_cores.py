@@ -14,8 +14,8 @@ from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, TensorMapText, render
 from cutegen_core.records.problem import ITEMSIZE
 
-_OPERATION = {"float16": "SM80_16x8x16_F32F16F16F32_TN", "bfloat16": "SM80_16x8x16_F32BF16BF16F32_TN"}
-_VECTOR, _FLOATS = 8, 4
+OPERATION = {"float16": "SM80_16x8x16_F32F16F16F32_TN", "bfloat16": "SM80_16x8x16_F32BF16BF16F32_TN"}
+VECTOR, _FLOATS = 8, 4
 """Halves and floats of a vector."""
 
 
@@ -26,10 +26,10 @@ def sm80(region: Region, name: str, naming: Naming, suffix: str, split: str = ""
     p |= {"BK": piece.param("BK", 64, 32, 64), "STAGES": piece.param("STAGES", 3, 2, 3, 4)}
     p |= {"DOWN": piece.param("DOWN", 2, 1, 2, 4), "ACROSS": piece.param("ACROSS", 2, 1, 2, 4)}
     p["RASTER"] = piece.param("RASTER", *RASTERS)
-    types = {"element": ELEMENT[k.dtype], "operation": _OPERATION[k.dtype], "vector": _VECTOR}
+    types = {"element": ELEMENT[k.dtype], "operation": OPERATION[k.dtype], "vector": VECTOR}
     piece.code = render("product_sm80.cu.j2", k=k, p=p, split=split, marks="", **types)
     piece.where.append(f"{p['BM']} * {p['BN']} <= 128 * {_threads(p)}")
-    _launch(piece, k, p, split, f"({p['BM']} + {p['BN']}) * {p['BK']} * {p['STAGES']} * 2", _VECTOR)
+    _launch(piece, k, p, split, f"({p['BM']} + {p['BN']}) * {p['BK']} * {p['STAGES']} * 2", VECTOR)
     return piece
 
 
@@ -100,7 +100,7 @@ def sm90(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     k.pass_count()
     piece.code = render("product_wgmma.cu.j2", k=k, p=p, maps=maps, batched=batched, element=ELEMENT[k.dtype])
     piece.includes += ["cutlass/arch/barrier.h", "cutlass/arch/reg_reconfig.h"]
-    whole = f"{k.aligned(_VECTOR, along_k=True)} and {k.N} % {_VECTOR} == 0"
+    whole = f"{k.aligned(VECTOR, along_k=True)} and {k.N} % {VECTOR} == 0"
     tiles = f"ceil_div({k.M}, 64 * {p['GROUPS']}) * ceil_div({k.N}, {p['BN']}) * {k.L}"
     grid, block = (f"min(sm_count, {tiles})",), (f"128 * ({p['GROUPS']} + 1)",)
     kernel = f"{name}<{', '.join(p.values())}>"
