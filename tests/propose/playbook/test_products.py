@@ -56,6 +56,8 @@ RIGHT = [
     ("halves", "warp groups"), ("halves, second transposed", "warp groups"),
     ("halves, first transposed", "warp groups"), ("halves, both transposed", "warp groups"),
     ("halves, batched, with what is added", "warp groups"), ("long", "split"), ("long, halves, batched", "split"),
+    ("plain", "3xTF32"), ("second transposed", "3xTF32"), ("first transposed", "3xTF32"),
+    ("both transposed, batched", "3xTF32"), ("long", "3xTF32 split"),
 ]  # fmt: skip
 BY_DEFAULT = [("long", "split"), ("halves, second transposed", "warp groups")]
 
@@ -70,12 +72,12 @@ def variants_of(case: str, shared: SharedTools, folder: Path, target: Target) ->
 @pytest.mark.parametrize(
     ("case", "target", "names"),
     [
-        ("plain", Target(), ["multistage"]),
+        ("plain", Target(), ["multistage", "3xTF32"]),
         ("double", Target(SM90), ["multistage"]),
         ("halves", Target(), ["tensor cores"]),
         ("halves", Target(SM80), ["tensor cores"]),
         ("halves", Target(SM90), ["tensor cores", "warp groups"]),
-        ("long", Target(SM90), ["multistage", "split"]),
+        ("long", Target(SM90), ["multistage", "split", "3xTF32 split"]),
         ("long, halves, batched", Target(SM90), ["tensor cores", "warp groups", "split"]),
     ],
 )

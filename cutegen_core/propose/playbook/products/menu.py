@@ -18,6 +18,13 @@ _MULTISTAGE = Level(
     simt.multistage,
 )
 
+_IN_THREE = Level(
+    "3xTF32",
+    "each float as two numbers that tensor cores multiply: three products by mma m16n8k8 from cp.async stages, summed in"
+    " float32, what is not finite summed again; tiles tunable",
+    tensor_cores.tf32_in_three,
+)
+
 _TENSOR_CORES = Level(
     "tensor cores",
     "mma m16n8k16 on tiles that cp.async brings through several swizzled stages, ldmatrix, tiles tunable",
@@ -33,8 +40,10 @@ _WARP_GROUPS = Level(
 
 _SPLIT = "the long sum cut into shares for several blocks, which a second kernel adds up in one order, shares tunable"
 _SHARED = {
-    "float32": simt.multistage, "float64": simt.multistage, "float16": tensor_cores.sm80, "bfloat16": tensor_cores.sm80
-}  # fmt: skip
+    "float32": (("split", simt.multistage), ("3xTF32 split", tensor_cores.tf32_in_three)),
+    "float64": (("split", simt.multistage),),
+    **dict.fromkeys(("float16", "bfloat16"), (("split", tensor_cores.sm80),)),
+}
 SM_COUNT = 108
 """Of the smallest device that products are cut for, where none is known."""
 
@@ -45,14 +54,15 @@ def menu(region: Region, target: Target) -> tuple[Level, ...]:
     assert region.b is not None
     types = {region.a.dtype, region.b.dtype}
     levels = [_NAIVE, _TILED]
+    shares = wanted_shares(region, target.device.sm_count if target.device else SM_COUNT)
     if types in ({"float32"}, {"float64"}):
         levels.append(_MULTISTAGE)
+        levels += [_IN_THREE] if types == {"float32"} and shares == 1 else []
     elif types in ({"float16"}, {"bfloat16"}):
         levels.append(_TENSOR_CORES)
         if target.has_wgmma and tensor_cores.can_be_mapped(region):
             levels.append(_WARP_GROUPS)
-    shares = wanted_shares(region, target.device.sm_count if target.device else SM_COUNT)
     if shares > 1 and types <= set(_SHARED):
-        write = partial(split, shares=shares, write=_SHARED[region.a.dtype])
-        levels.append(Level("split", _SPLIT, write))
+        writers = _SHARED[region.a.dtype]
+        levels += [Level(name, _SPLIT, partial(split, shares=shares, write=write)) for name, write in writers]
     return tuple(levels)
