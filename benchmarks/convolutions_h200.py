@@ -40,12 +40,15 @@ FLOAT_LIMIT = 1e-5
 ONCE: Sequence[Params] = ({},)
 TILES: Sequence[Params] = ({}, {"BM": 128, "BN": 128}, {"BK": 16, "STAGES": 3})
 MMA: Sequence[Params] = (
-    {}, {"BN": 256, "ACROSS": 4}, {"STAGES": 4}, {"BM": 64}, {"BM": 64, "BN": 256, "DOWN": 1, "ACROSS": 4}
+    {}, {"BN": 256, "ACROSS": 4}, {"STAGES": 4}, {"BK": 64, "STAGES": 3}, {"BM": 64, "BN": 256, "DOWN": 1, "ACROSS": 4}
+)  # fmt: skip
+IN_THREE: Sequence[Params] = (
+    {}, {"BK": 16}, {"BK": 16, "STAGES": 4}, {"BM": 64, "DOWN": 2, "ACROSS": 2}, {"BM": 64, "BN": 64, "ACROSS": 2},
 )  # fmt: skip
 BLOCKS: Sequence[Params] = ({}, {"BY": 8}, {"BX": 64}, {"BX": 128, "BY": 2}, {"ITEMS": 1}, {"ITEMS": 2})
 SWEEP: Sweep = {
     "tiled": ONCE, "direct": ONCE, "prefetch": ({}, {"BM": 128, "BN": 128}), "multistage": TILES, "tensor cores": MMA,
-    "tuned": BLOCKS,
+    "3xTF32": IN_THREE, "tuned": BLOCKS,
 }  # fmt: skip
 
 

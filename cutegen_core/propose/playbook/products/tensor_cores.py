@@ -56,9 +56,7 @@ def _threads(p: Mapping[str, str]) -> str:
     return f"32 * {p['DOWN']} * {p['ACROSS']}"
 
 
-def _launch(
-    piece: RegionText, k: ProductKernel, p: Mapping[str, str], split: str, smem: str, vector: int
-) -> None:
+def _launch(piece: RegionText, k: ProductKernel, p: Mapping[str, str], split: str, smem: str, vector: int) -> None:
     """Add the launch where operands are whole vectors, and the one for all others."""
     threads = _threads(p)
     piece.where += [

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cutegen_core.propose.playbook.kernels import RegionKernel
-from cutegen_core.propose.playbook.parameters import Nested, layout_of
+from cutegen_core.propose.playbook.parameters import Nested, Parameters, layout_of
 from cutegen_core.propose.playbook.regions import Mode
 from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.values import COMPUTE_TYPE, Extent, product
@@ -39,6 +40,21 @@ class AxisText:
         return f"{text} + {step}" if tap else text
 
 
+def number_of(parameters: Parameters, wanted: str, extent: Extent) -> str:
+    """Return a number as C++: itself, or a parameter."""
+    return extent.text if extent.text.isdigit() else parameters.number(wanted, extent.text, "int")
+
+
+def part_of(parameters: Parameters, access: TensorAccess, symbol: str, extent: Extent) -> Nested:
+    """Return the part of a layout that walks along one coordinate."""
+    return parameters.nested((Mode((symbol,), extent),), access)
+
+
+def places_of(parameters: Parameters, access: TensorAccess, extents: Sequence[Extent]) -> list[Nested]:
+    """Return a part of a layout for each place or tap, fastest first."""
+    return [part_of(parameters, access, f"x{k}", extent) for k, extent in reversed(list(enumerate(extents)))]
+
+
 class WindowsKernel(RegionKernel):
     """A kernel of windows over N images of C channels in `ctype`; P: places of one channel of the result.
 
@@ -68,24 +84,23 @@ class WindowsKernel(RegionKernel):
             if access not in (self.region.a, self.region.b):
                 parts = (places, (channels,), (images,))
                 self._parameters.add(access, layout_of(*(self._parameters.nested(m, access) for m in parts)))
-        self.x = self.tensors[0]
 
     def _lay_out_operands(self, image: TensorAccess) -> None:
         """Add the image with a mode for each place, fastest first, the channel and the number of the image."""
         images, channels = self.region.outer[:2]
         rest = [self._part(image, "c", channels.extent), self._part(image, "n", images.extent)]
         self._parameters.add(image, layout_of(*self._places(image, [w.image for w in self._windows()]), *rest))
+        self.x = self.tensors[0]
 
     def _windows(self) -> list[Window]:
         assert self.region.sliding is not None
         return list(self.region.sliding.windows)
 
     def _places(self, access: TensorAccess, extents: list[Extent]) -> list[Nested]:
-        """Return a part of a layout for each place or tap, fastest first."""
-        return [self._part(access, f"x{k}", extent) for k, extent in reversed(list(enumerate(extents)))]
+        return places_of(self._parameters, access, extents)
 
     def _part(self, access: TensorAccess, symbol: str, extent: Extent) -> Nested:
-        return self._parameters.nested((Mode((symbol,), extent),), access)
+        return part_of(self._parameters, access, symbol, extent)
 
     def _axis(self, name: str, window: Window) -> AxisText:
         def number(word: str, extent: Extent) -> str:
@@ -98,8 +113,7 @@ class WindowsKernel(RegionKernel):
         )  # fmt: skip
 
     def _number(self, wanted: str, extent: Extent) -> str:
-        """Return a number as C++: itself, or a parameter."""
-        return extent.text if extent.text.isdigit() else self._parameters.number(wanted, extent.text, "int")
+        return number_of(self._parameters, wanted, extent)
 
     @property
     def place(self) -> str:
@@ -132,7 +146,6 @@ class ConvolutionKernel(WindowsKernel):
 
     def _lay_out(self) -> None:
         super()._lay_out()
-        self.weight = self.tensors[1].m
         self.identity = self.outside = f"{self.ctype}(0)"
 
     def update(self, total: str, value: str, tap: str) -> str:
@@ -140,19 +153,25 @@ class ConvolutionKernel(WindowsKernel):
         return f"{total} += {value} * static_cast<{self.ctype}>({tap})"
 
     def _lay_out_operands(self, image: TensorAccess) -> None:
-        sliding, weight = self.region.sliding, self.region.b
-        assert isinstance(sliding, Convolution)
+        sliding, weight = self._count(), self.region.b
         assert weight is not None
-        self.transposed = sliding.transposed
-        self.G = self._number("G", sliding.parts)
-        self.M = self._number("M", sliding.filters)
-        self.D = self._number("D", sliding.channels)
         images = self.region.outer[0].extent
         rest = [self._part(image, s, e) for s, e in (("c", sliding.channels), ("g", sliding.parts), ("n", images))]
         self._parameters.add(image, layout_of(*self._places(image, [w.image for w in self._windows()]), *rest))
         own = (("c", sliding.channels), ("m", sliding.filters), ("g", sliding.parts))
         rest = [self._part(weight, s, e) for s, e in own]
         self._parameters.add(weight, layout_of(*self._places(weight, [w.taps for w in self._windows()]), *rest))
+        self.x, self.weight = self.tensors[0], self.tensors[1].m
+
+    def _count(self) -> Convolution:
+        """Make numbers of groups, filters and channels; return the convolution."""
+        sliding = self.region.sliding
+        assert isinstance(sliding, Convolution)
+        self.transposed = sliding.transposed
+        self.G = self._number("G", sliding.parts)
+        self.M = self._number("M", sliding.filters)
+        self.D = self._number("D", sliding.channels)
+        return sliding
 
     @property
     def counts(self) -> list[str]:
@@ -172,3 +191,10 @@ class ConvolutionKernel(WindowsKernel):
         most = (a.places if a.stride == "1" else f"ceil_div({a.places}, {a.stride})" for a in self.axes)
         strides = [a.stride for a in self.axes if a.stride != "1"]
         return " * ".join((self.N, *most)), " * ".join(strides) or "1"
+
+
+def grid_of(k: ConvolutionKernel, p: Mapping[str, str]) -> tuple[str, str, str]:
+    """Return the grid of an implicit product in tiles of BM filters and BN columns."""
+    columns, phases = k.grid
+    depth = k.G if phases == "1" else f"{k.G} * {phases}"
+    return f"ceil_div({columns}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", depth

@@ -9,12 +9,16 @@ from math import prod
 
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.windows.geometry import Window, pinned
-from cutegen_core.propose.playbook.windows.kernels import AxisText, ConvolutionKernel, PoolingKernel
+from cutegen_core.propose.playbook.windows.kernels import AxisText, ConvolutionKernel, PoolingKernel, grid_of
+from cutegen_core.propose.playbook.windows.tensor_cores import Floats, tensor_cores
 from cutegen_core.propose.playbook.windows.values import Convolution, Pooling, Sliding
 from cutegen_core.propose.playbook.writing import Level, RegionText, render
 
 FEW_FILTERS = FEW_CHANNELS = 8
+TENSOR_CORE_FILTERS = 16
+"""From so many on, of a group: a tile of tensor cores is 32 high."""
 MOST_TAPS = 128
 """Of a window whose loops are unrolled."""
 
@@ -32,7 +36,7 @@ def convolution_tiled(region: Region, name: str, naming: Naming, suffix: str, tu
     if tuned:
         piece.where.append(f"{threads} % {p['BN']} == 0")
     piece.code = render("convolution_tiled.cu.j2", k=k, p=p, prefetch=tuned)
-    piece.launch(f"{name}<{', '.join(p.values())}>", _grid(k, p), (threads,), k)
+    piece.launch(f"{name}<{', '.join(p.values())}>", grid_of(k, p), (threads,), k)
     return piece
 
 
@@ -44,14 +48,8 @@ def convolution_multistage(region: Region, name: str, naming: Naming, suffix: st
     piece.where.append(f"{smem} <= smem_max")
     piece.code = render("convolution_multistage.cu.j2", k=k, p=p)
     threads = f"{p['BM']} * {p['BN']} // 64"
-    piece.launch(f"{name}<{', '.join(p.values())}>", _grid(k, p), (threads,), k, smem=smem)
+    piece.launch(f"{name}<{', '.join(p.values())}>", grid_of(k, p), (threads,), k, smem=smem)
     return piece
-
-
-def _grid(k: ConvolutionKernel, p: dict[str, str]) -> tuple[str, str, str]:
-    columns, phases = k.grid
-    depth = k.G if phases == "1" else f"{k.G} * {phases}"
-    return f"ceil_div({columns}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", depth
 
 
 def direct(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
@@ -130,13 +128,29 @@ _MULTISTAGE = Level(
     "channels of one tap a slice, gathered by cp.async through several stages, two sets of registers, tiles tunable",
     convolution_multistage,
 )
+_TENSOR_CORES = Level(
+    "tensor cores",
+    "channels packed into vectors, slices of taps by cp.async through swizzled stages, ldmatrix, mma, tiles tunable",
+    tensor_cores,
+)
+_IN_THREE = Level(
+    "3xTF32",
+    "each float as two numbers that tensor cores multiply: channels packed into vectors, three products by mma m16n8k8"
+    " from cp.async stages, summed in float32; tiles tunable",
+    tensor_cores,
+)
+_ROUNDED = Level(
+    "TF32",
+    "floats rounded to TF32, as the problem allows, packed channels through cp.async stages to mma, tiles tunable",
+    partial(tensor_cores, floats=Floats.ROUNDED),
+)
 _DIRECT = Level(
     "direct", "window unrolled, several results below one another a thread, which share what they read", direct
 )
 _TUNED = Level("tuned", "the same, with block and results a thread tunable", partial(direct, tuned=True))
 
 
-def menu(region: Region) -> tuple[Level, ...]:
+def menu(region: Region, target: Target) -> tuple[Level, ...]:
     """Return the kernels of a convolution or pooling, simplest first."""
     sliding = region.sliding
     assert sliding is not None
@@ -146,4 +160,12 @@ def menu(region: Region) -> tuple[Level, ...]:
         return (_NAIVE,)
     types = {access.dtype for access in (region.a, region.b) if access is not None}
     many = sliding.depth.size >= FEW_CHANNELS and types == {"float32"}
-    return _NAIVE, _TILED, _MULTISTAGE if many else _PREFETCH
+    simt = _MULTISTAGE if many else _PREFETCH
+    assert isinstance(sliding, Convolution)
+    if sliding.filters.size < TENSOR_CORE_FILTERS:
+        return _NAIVE, _TILED, simt
+    if types in ({"float16"}, {"bfloat16"}):
+        return _NAIVE, _TILED, _TENSOR_CORES
+    if types == {"float32"}:
+        return _NAIVE, _TILED, simt, _ROUNDED if target.allows("tf32") else _IN_THREE
+    return _NAIVE, _TILED, simt
