@@ -38,17 +38,20 @@ HALVES = {".half()": 2.0**-8, ".bfloat16()": 2.0**-6}
 FLOAT_LIMIT = 1e-5
 
 ONCE: Sequence[Params] = ({},)
-TILES: Sequence[Params] = ({}, {"BM": 128, "BN": 128}, {"BK": 16, "STAGES": 3})
+MULTISTAGE: Sequence[Params] = ({}, {"BM": 128, "BN": 128}, {"BK": 16, "STAGES": 3})
 MMA: Sequence[Params] = (
-    {}, {"BN": 256, "ACROSS": 4}, {"STAGES": 4}, {"BK": 64, "STAGES": 3}, {"BM": 64, "BN": 256, "DOWN": 1, "ACROSS": 4}
+    {}, {"BK": 64, "STAGES": 3}, {"BN": 256, "ACROSS": 4}, {"BM": 64, "BN": 256, "DOWN": 1, "ACROSS": 4},
 )  # fmt: skip
 IN_THREE: Sequence[Params] = (
     {}, {"BK": 16}, {"BK": 16, "STAGES": 4}, {"BM": 64, "DOWN": 2, "ACROSS": 2}, {"BM": 64, "BN": 64, "ACROSS": 2},
 )  # fmt: skip
-BLOCKS: Sequence[Params] = ({}, {"BY": 8}, {"BX": 64}, {"BX": 128, "BY": 2}, {"ITEMS": 1}, {"ITEMS": 2})
-SWEEP: Sweep = {
-    "tiled": ONCE, "direct": ONCE, "prefetch": ({}, {"BM": 128, "BN": 128}), "multistage": TILES, "tensor cores": MMA,
-    "3xTF32": IN_THREE, "tuned": BLOCKS,
+BLOCKS: Sequence[Params] = ({}, {"BY": 8}, {"BX": 64}, {"BX": 128, "BY": 2}, {"ITEMS": 1})
+WHOLE: Sweep = {
+    "tiled": ONCE, "direct": ONCE, "prefetch": ONCE, "multistage": MULTISTAGE, "tensor cores": MMA, "3xTF32": IN_THREE,
+    "tuned": BLOCKS,
+}  # fmt: skip
+SHORT: Sweep = {
+    "prefetch": ONCE, "multistage": ONCE, "tensor cores": MMA[:2], "3xTF32": IN_THREE[:2], "tuned": BLOCKS[:3],
 }  # fmt: skip
 
 
@@ -76,20 +79,21 @@ class WindowsCase(ProductCase):
 
 
 def _convolution(
-    name: str, x: Sequence[int], w: Sequence[int], out: Sequence[int], more: str = "", half: str = "", call: str = ""
-) -> WindowsCase:
+    name: str, x: Sequence[int], w: Sequence[int], out: Sequence[int], more: str = "", half: str = "", call: str = "",
+    sweep: Sweep = SHORT,
+) -> WindowsCase:  # fmt: skip
     rank = len(x) - 2
     function = f"torch.nn.functional.{call or 'conv'}{rank}d"
     draw = {"x": f"torch.randn({_listed(x)}){half}", "w": f"torch.randn({_listed(w)}){half}"}
     # Transposed: each element of the image reaches the filters of its group through every tap.
     outputs, seen = prod(x) if call else prod(out), prod(w[1:])
     forward = f"{function}(x, w{', ' + more if more else ''})"
-    return WindowsCase(name, forward, draw, {}, SWEEP, outputs, seen, half)
+    return WindowsCase(name, forward, draw, {}, sweep, outputs, seen, half)
 
 
-def _pooling(name: str, function: str, x: Sequence[int], more: str) -> WindowsCase:
+def _pooling(name: str, function: str, x: Sequence[int], more: str, sweep: Sweep = SHORT) -> WindowsCase:
     draw = {"x": f"torch.randn({_listed(x)})"}
-    return WindowsCase(name, f"torch.nn.functional.{function}(x, {more})", draw, {}, SWEEP)
+    return WindowsCase(name, f"torch.nn.functional.{function}(x, {more})", draw, {}, sweep)
 
 
 def _listed(sizes: Sequence[int]) -> str:
@@ -97,11 +101,11 @@ def _listed(sizes: Sequence[int]) -> str:
 
 
 CASES = (
-    _convolution("conv2d", (8, 64, 256, 512), (128, 64, 3, 3), (8, 128, 254, 510)),
-    _convolution("conv2d-fp16", (8, 64, 256, 512), (128, 64, 3, 3), (8, 128, 254, 510), half=".half()"),
+    _convolution("conv2d", (8, 64, 256, 512), (128, 64, 3, 3), (8, 128, 254, 510), sweep=WHOLE),
+    _convolution("conv2d-fp16", (8, 64, 256, 512), (128, 64, 3, 3), (8, 128, 254, 510), half=".half()", sweep=WHOLE),
     _convolution("conv2d-bf16", (16, 256, 64, 64), (256, 256, 3, 3), (16, 256, 64, 64), "padding=1", ".bfloat16()"),
     _convolution("pointwise", (16, 64, 256, 512), (128, 64, 1, 1), (16, 128, 256, 512)),
-    _convolution("depthwise", (16, 64, 512, 512), (64, 1, 3, 3), (16, 64, 510, 510), "groups=64"),
+    _convolution("depthwise", (16, 64, 512, 512), (64, 1, 3, 3), (16, 64, 510, 510), "groups=64", sweep=WHOLE),
     _convolution("grouped", (16, 64, 256, 256), (128, 16, 3, 3), (16, 128, 256, 256), "padding=1, groups=4"),
     _convolution("strided-11x11", (128, 3, 224, 224), (96, 3, 11, 11), (128, 96, 55, 55), "stride=4, padding=2"),
     _convolution("dilated-5x9", (8, 32, 256, 256), (64, 32, 5, 9), (8, 64, 252, 240),
@@ -113,7 +117,7 @@ CASES = (
     _convolution("conv3d", (16, 3, 64, 64, 64), (64, 3, 3, 3, 3), (16, 64, 62, 62, 62)),
     _convolution("conv3d-32", (8, 32, 32, 64, 64), (64, 32, 3, 3, 3), (8, 64, 30, 62, 62)),
     _pooling("max1d", "max_pool1d", (64, 192, 16384), "8, 1, 4, 3"),
-    _pooling("max2d", "max_pool2d", (16, 64, 512, 512), "4, 1, 1"),
+    _pooling("max2d", "max_pool2d", (16, 64, 512, 512), "4, 1, 1", WHOLE),
     _pooling("max3d", "max_pool3d", (8, 32, 128, 128, 128), "3, 2, 1, 3"),
     _pooling("avg1d", "avg_pool1d", (64, 128, 16384), "8, 1, 4"),
     _pooling("avg2d-11x11", "avg_pool2d", (8, 64, 1024, 1024), "11"),
