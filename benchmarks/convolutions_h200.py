@@ -45,13 +45,15 @@ MMA: Sequence[Params] = (
 IN_THREE: Sequence[Params] = (
     {}, {"BK": 16}, {"BK": 16, "STAGES": 4}, {"BM": 64, "DOWN": 2, "ACROSS": 2}, {"BM": 64, "BN": 64, "ACROSS": 2},
 )  # fmt: skip
-BLOCKS: Sequence[Params] = ({}, {"BY": 8}, {"BX": 64}, {"BX": 128, "BY": 2}, {"ITEMS": 1})
+BLOCKS: Sequence[Params] = ({}, {"BY": 8}, {"BX": 64})
+STAGED: Sequence[Params] = ({}, {"BX": 128}, {"BY": 8}, {"ITEMS": 8}, {"BX": 32, "BY": 8}, {"ITEMS": 2})
 WHOLE: Sweep = {
     "tiled": ONCE, "direct": ONCE, "prefetch": ONCE, "multistage": MULTISTAGE, "tensor cores": MMA, "3xTF32": IN_THREE,
-    "tuned": BLOCKS,
+    "tuned": BLOCKS, "staged": STAGED,
 }  # fmt: skip
 SHORT: Sweep = {
-    "prefetch": ONCE, "multistage": ONCE, "tensor cores": MMA[:2], "3xTF32": IN_THREE[:2], "tuned": BLOCKS[:3],
+    "prefetch": ONCE, "multistage": ONCE, "tensor cores": MMA[:2], "3xTF32": IN_THREE[:2], "tuned": BLOCKS,
+    "staged": STAGED[:4],
 }  # fmt: skip
 
 

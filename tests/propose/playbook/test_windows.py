@@ -161,7 +161,7 @@ def test_numbers_of_the_graph_follow_the_workload(case: str, shared: SharedTools
         ("3D, grouped, few filters", ["naive", "direct", "tuned"]),
         ("transposed 2D, grouped", ["naive", "tiled", "prefetch"]),
         ("2D, float16", ["naive", "tiled", "tensor cores"]),
-        ("depthwise 2D", ["naive", "direct", "tuned"]),
+        ("depthwise 2D", ["naive", "direct", "staged"]),
         ("mean 3D", ["naive", "direct", "tuned"]),
         ("one tap", ["naive", "tiled", "multistage"]),
     ],

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cutegen_core.propose.playbook.kernels import RegionKernel
-from cutegen_core.propose.playbook.parameters import Nested, Parameters, layout_of
+from cutegen_core.propose.playbook.parameters import ELEMENT, Nested, Parameters, layout_of
 from cutegen_core.propose.playbook.regions import Mode
 from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.values import COMPUTE_TYPE, Extent, product
@@ -31,6 +31,17 @@ class AxisText:
     def geometry(self) -> str:
         """Return what the helper functions take to place a tap."""
         return f"{self.stride}, {self.padding}, {self.dilation}"
+
+    @property
+    def reach(self) -> int:
+        """Return from how many elements of the image, side by side, a window of known size takes its own."""
+        return (self.window.taps.size - 1) * self.window.dilation.size + 1
+
+    def seen_by_thread(self, tap: str | int) -> str:
+        """Return which element of a staged row a tap of the thread sees."""
+        place = "int(threadIdx.x)" if self.stride == "1" else f"int(threadIdx.x) * {self.stride}"
+        step = f"{tap}" if self.dilation == "1" else f"{tap} * {self.dilation}"
+        return place if tap == 0 else f"{place} + {step}"
 
     def seen(self, place: str, tap: str) -> str:
         """Return which element of the image a tap of a place sees, of the first tap if it is ""."""
@@ -60,6 +71,7 @@ class WindowsKernel(RegionKernel):
 
     Attributes:
         axes: dimensions of the places, fastest first.
+        dtype: of the image.
         weight: the tensor of the taps' factors, "" without one.
         identity: what a sum begins with.
         outside: what is seen outside of the image.
@@ -67,6 +79,11 @@ class WindowsKernel(RegionKernel):
     """
 
     weight = mean = ""
+
+    @property
+    def element(self) -> str:
+        """Return what the image consists of, as C++."""
+        return ELEMENT[self.dtype]
 
     def _lay_out(self) -> None:
         sliding = self.region.sliding
@@ -79,6 +96,7 @@ class WindowsKernel(RegionKernel):
         self.ctype = COMPUTE_TYPE[sliding.dtype]
         image = self.region.a
         assert image is not None
+        self.dtype = image.dtype
         self._lay_out_operands(image)
         for access in self.region.accesses:
             if access not in (self.region.a, self.region.b):
@@ -134,7 +152,7 @@ class PoolingKernel(WindowsKernel):
         largest = pooling.kind == "max"
         self.identity = f"-{self.ctype}(INFINITY)" if largest else f"{self.ctype}(0)"
         self.outside = self.identity
-        self.op, self.mean = ("Max" if largest else "Sum"), pooling.mean
+        self.op, self.mean = ("Largest" if largest else "Sum"), pooling.mean
 
     def update(self, total: str, value: str, tap: str) -> str:
         """Return the statement that adds what a tap sees to a total."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -15,10 +15,13 @@ from cutegen_core.propose.playbook.windows.kernels import AxisText, ConvolutionK
 from cutegen_core.propose.playbook.windows.tensor_cores import Floats, tensor_cores
 from cutegen_core.propose.playbook.windows.values import Convolution, Pooling, Sliding
 from cutegen_core.propose.playbook.writing import Level, RegionText, render
+from cutegen_core.records.problem import ITEMSIZE
 
 FEW_FILTERS = FEW_CHANNELS = 8
 TENSOR_CORE_FILTERS = 16
 """From so many on, of a group: a tile of tensor cores is 32 high."""
+LEAST_ASYNC_BYTES = 4
+"""That cp.async copies."""
 MOST_TAPS = 128
 """Of a window whose loops are unrolled."""
 
@@ -54,27 +57,56 @@ def convolution_multistage(region: Region, name: str, naming: Naming, suffix: st
 
 def direct(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
     """Write the kernel for the traced windows, and the naive one for any other that a workload may have."""
-    piece, sliding = RegionText(suffix), region.sliding
-    assert sliding is not None
-    k = _kernel_of(replace(region, sliding=replace(sliding, windows=tuple(map(pinned, sliding.windows)))), name, naming)
-    w, *others = k.axes
+    k = _pinned(region, name, naming)
+    others = k.axes[1:]
     items = _items(others[0]) if others else (1,)
+    piece = RegionText(suffix)
     p = {
         "BX": piece.param("BX", 32, *((32, 64, 128) if tuned else ())),
         "BY": piece.param("BY", 4, *((2, 4, 8) if tuned else ())),
         "ITEMS": piece.param("ITEMS", items[-1], *(items if tuned else ())),
     }
     piece.code = render("windows_direct.cu.j2", k=k)
+    return _launch_pinned(piece, k, p, region, naming)
+
+
+def staged(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    """Write the kernel that stages what windows see, for the traced windows, and the naive one for any other."""
+    k = _pinned(region, name, naming)
+    w, *others = k.axes
+    piece = RegionText(suffix)
+    p = {"BX": piece.param("BX", 64, 32, 64, 128), "BY": piece.param("BY", 4, 2, 4, 8)}
+    p["ITEMS"] = piece.param("ITEMS", 4, 2, 4, 8) if others else piece.param("ITEMS", 1)
+    rows = f"(({p['BY']} * {p['ITEMS']} - 1) * {others[0].stride} + {others[0].reach})" if others else p["BY"]
+    planes = "".join(f" * {a.taps}" for a in others[1:])
+    smem = f"(({p['BX']} - 1) * {w.stride} + {w.reach}) * {rows}{planes} * {ITEMSIZE[k.dtype]}"
+    piece.where.append(f"{smem} <= smem_max")
+    piece.code = render("windows_staged.cu.j2", k=k, asynchronous=ITEMSIZE[k.dtype] >= LEAST_ASYNC_BYTES)
+    return _launch_pinned(piece, k, p, region, naming, smem)
+
+
+def _pinned(region: Region, name: str, naming: Naming) -> PoolingKernel | ConvolutionKernel:
+    assert region.sliding is not None
+    sliding = replace(region.sliding, windows=tuple(map(pinned, region.sliding.windows)))
+    return _kernel_of(replace(region, sliding=sliding), name, naming)
+
+
+def _launch_pinned(
+    piece: RegionText, k: PoolingKernel | ConvolutionKernel, p: Mapping[str, str], region: Region, naming: Naming,
+    smem: str = "",
+) -> RegionText:  # fmt: skip
+    w, *others = k.axes
     blocks = [f"ceil_div({w.places}, {p['BX']})"]
     if others:
         blocks += [f"ceil_div({others[0].places}, {p['BY']} * {p['ITEMS']})", *(a.places for a in others[1:]), k.N, k.C]
     else:
         blocks.append(f"ceil_div({k.N} * {k.C}, {p['BY']})")
-    when = _as_traced(sliding.windows)
+    assert region.sliding is not None
+    when = _as_traced(region.sliding.windows)
     kernel = f"{k.name}<{', '.join(p.values())}>"
-    piece.launch(kernel, (" * ".join(blocks),), (p["BX"], p["BY"]), k, when)
+    piece.launch(kernel, (" * ".join(blocks),), (p["BX"], p["BY"]), k, when, smem)
     if when:
-        _add_naive(piece, _kernel_of(region, f"{name}_any", naming), f"not ({when})")
+        _add_naive(piece, _kernel_of(region, f"{k.name}_any", naming), f"not ({when})")
     return piece
 
 
@@ -104,6 +136,12 @@ def is_direct(sliding: Sliding) -> bool:
         return False
     sizes = [w.taps.size for w in sliding.windows[-2:]]
     return prod(sizes) <= MOST_TAPS
+
+
+def _shares(sliding: Sliding) -> bool:
+    """Return whether windows that lie side by side share what they see, so that it pays to stage it."""
+    apart = (w.stride.size > (w.taps.size - 1) * w.dilation.size for w in sliding.windows[-2:])
+    return not all(apart) and not (isinstance(sliding, Convolution) and sliding.depth.size > 1)
 
 
 def _add_naive(piece: RegionText, k: PoolingKernel | ConvolutionKernel, when: str = "") -> RegionText:
@@ -147,6 +185,11 @@ _ROUNDED = Level(
 _DIRECT = Level(
     "direct", "window unrolled, several results below one another a thread, which share what they read", direct
 )
+_STAGED = Level(
+    "staged",
+    "what the windows of a block see staged in shared memory by cp.async, edges filled there, block and items tunable",
+    staged,
+)
 _TUNED = Level("tuned", "the same, with block and results a thread tunable", partial(direct, tuned=True))
 
 
@@ -155,7 +198,7 @@ def menu(region: Region, target: Target) -> tuple[Level, ...]:
     sliding = region.sliding
     assert sliding is not None
     if is_direct(sliding):
-        return _NAIVE, _DIRECT, _TUNED
+        return _NAIVE, _DIRECT, _STAGED if _shares(sliding) else _TUNED
     if isinstance(sliding, Pooling):
         return (_NAIVE,)
     types = {access.dtype for access in (region.a, region.b) if access is not None}

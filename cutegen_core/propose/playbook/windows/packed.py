@@ -36,7 +36,6 @@ class PackedConvolution(ConvolutionKernel):
 
     def _lay_out_operands(self, image: TensorAccess) -> None:
         channels = self._count().channels
-        self.dtype = image.dtype
         self.CV = self._number("CV", vectors_of(channels, image.dtype))
 
 
