@@ -159,7 +159,7 @@ def test_numbers_of_the_graph_follow_the_workload(case: str, shared: SharedTools
         ("transposed 1D", ["naive", "tiled", "multistage", "3xTF32"]),
         ("2D, grouped", ["naive", "tiled", "prefetch", "3xTF32"]),
         ("3D, grouped, few filters", ["naive", "direct", "tuned"]),
-        ("transposed 2D, grouped", ["naive", "tiled", "prefetch"]),
+        ("transposed 2D, grouped", ["naive", "tiled", "prefetch", "3xTF32"]),
         ("2D, float16", ["naive", "tiled", "tensor cores"]),
         ("depthwise 2D", ["naive", "direct", "staged"]),
         ("mean 3D", ["naive", "direct", "tuned"]),

@@ -18,8 +18,6 @@ from cutegen_core.propose.playbook.writing import Level, RegionText, render
 from cutegen_core.records.problem import ITEMSIZE
 
 FEW_FILTERS = FEW_CHANNELS = 8
-TENSOR_CORE_FILTERS = 16
-"""From so many on, of a group: a tile of tensor cores is 32 high."""
 LEAST_ASYNC_BYTES = 4
 """That cp.async copies."""
 MOST_TAPS = 128
@@ -204,9 +202,6 @@ def menu(region: Region, target: Target) -> tuple[Level, ...]:
     types = {access.dtype for access in (region.a, region.b) if access is not None}
     many = sliding.depth.size >= FEW_CHANNELS and types == {"float32"}
     simt = _MULTISTAGE if many else _PREFETCH
-    assert isinstance(sliding, Convolution)
-    if sliding.filters.size < TENSOR_CORE_FILTERS:
-        return _NAIVE, _TILED, simt
     if types in ({"float16"}, {"bfloat16"}):
         return _NAIVE, _TILED, _TENSOR_CORES
     if types == {"float32"}:

@@ -62,13 +62,12 @@ def tensor_cores(
 
 def _params(piece: RegionText, filters: int, is_float: bool, in_three: bool) -> dict[str, str]:
     """Add the tunable parameters; tiles are no higher than the traced filters need."""
-    bm = 128 if filters > 64 else 64 if filters > 32 else 32
-    wide = 4 if bm == 32 or (in_three and bm == 128) else 2
-    p = {"BM": piece.param("BM", bm, 32, 64, 128), "BN": piece.param("BN", 128, 64, 128, 256)}
-    p |= {"BK": piece.param("BK", 32, 16, 32) if is_float else piece.param("BK", 32, 32, 64)}
-    p |= {"STAGES": piece.param("STAGES", 3 if is_float else 4, 2, 3, 4)}
-    down = 1 if bm == 32 else 2
-    return p | {"DOWN": piece.param("DOWN", down, 1, 2, 4), "ACROSS": piece.param("ACROSS", wide, 1, 2, 4)}
+    bm = next((size for size in (16, 32, 64) if filters <= size), 128)
+    down, across = (1, 4) if bm < 64 else (2, 4) if in_three and bm == 128 else (2, 2)
+    p = {"BM": piece.param("BM", bm, 16, 32, 64, 128), "BN": piece.param("BN", 128, 64, 128, 256)}
+    p |= {"BK": piece.param("BK", 32, 16, 32) if is_float else piece.param("BK", 64 if bm == 16 else 32, 32, 64)}
+    p |= {"STAGES": piece.param("STAGES", 3 if is_float or bm == 16 else 4, 2, 3, 4)}
+    return p | {"DOWN": piece.param("DOWN", down, 1, 2, 4), "ACROSS": piece.param("ACROSS", across, 1, 2, 4)}
 
 
 def _tile(vectors: int) -> int:
