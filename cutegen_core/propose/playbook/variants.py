@@ -108,7 +108,7 @@ def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
         walked = (a for a in region.accesses if region.varies(a) and not a.counted)
         return SCAN if all(region.reduced[0].stride(a).text == "1" for a in walked) else SCAN_STRIDED
     if region.sliding is not None:
-        return windows.menu(region)
+        return windows.menu(region, target)
     if region.kind is Kind.STRIPS:
         wide = STRIPS_HOISTED if has_invariants(region) else STRIPS
         return wide if are_strips(region) else STRIPS[:1]
