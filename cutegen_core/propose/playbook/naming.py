@@ -11,14 +11,17 @@ _RESERVED = frozenset(
     make_stride make_tensor max min partition print prepend product rank recast remove select shape size slice stride
     swap take tensor tile tiled transform tuple underscore unwrap void warp
 
-    AFTER A_EACH BK BLOCK BM BN BX BY B_EACH DK DV GROUP ITEMS LATE Max Min ONCE RESIDENT RM RN ROWS SLICES Sum T
-    THREADS TM TN Times V WIDTH Wide a a_layout a_memory a_order a_tile acc across all b b_layout b_memory b_order
-    b_tile base before below best by_vector carry chunk chunks cols_here column columns copy_vector count_d count_h
-    count_w counts d depth e e_first end fetch first first_d first_h first_w g gA gB gK gQ gV h h_first i image
-    inside item j k_layout k_memory kept kk l largest m m_first m_left mine n n_left number_rows od oh ow p p_layout
-    p_memory part phase place places plane q_layout q_memory rA rB rC rO reach_d reach_h reach_w row row_memory sA
-    sB sK sP sQ sRow sV seen slices so_far stage sums tA tB taps td th tiles_h tiles_w tm tn total tw v v_layout
-    v_memory valid value vd vectors vh vw w w_wanted wanted
+    ACROSS AFTER A_EACH BK BLOCK BM BN BX BY B_EACH DK DOWN DV Element GROUP ITEMS LATE Max Min ONCE RESIDENT RM RN
+    ROWS SLICES STAGES Sum T THREADS TM TN Times V WIDTH Wide a a_layout a_memory a_order a_tile acc across
+    across_slots advance all b b_layout b_memory b_order b_tile base before below best by_columns by_rows by_vector
+    c carry chunk chunks cols_here column columns copy_vector count_d count_h count_w counts d depth e e_first end
+    factor fetch first first_d first_h first_w g gA gB gK gQ gV h h_first how how_mine how_place i image inside item
+    j k_kept k_layout k_memory k_read k_reader k_staged kept kk l largest lost m m_first m_left memory mine mma n
+    n_first n_left next next_part next_tile number_rows od oh ow p p_layout p_memory pair part partial parts phase
+    place places plane q_kept q_layout q_memory q_place q_read q_reader q_staged queries r rA rB rC rK rO rP rQ rS
+    rV reach_d reach_h reach_w ring row row_memory sA sB sK sP sQ sRow sV second seen share slices slot slots
+    slots_to so_far stage sums tA tB taps td th tiles tiles_h tiles_w tm tn total tw v v_kept v_layout v_memory
+    v_read v_reader v_staged valid value vd vectors vh vw w w_wanted wanted weights where
     """.split()  # noqa: SIM905 - a list of quoted words is harder to read
 )
 """Names of CuTe, C++ and of the templates' own variables: a tensor of such a name gets an underscore."""
@@ -40,6 +43,7 @@ class Naming:
     def let(self, wanted: str, expression: str) -> str:
         """Return the name of a number of the plan; the same expression has one name in a file."""
         if expression not in self.lets:
+            assert wanted not in _RESERVED, f"{wanted}: a template has a variable of that name"
             self.lets[expression] = fresh(wanted, self.taken)
         return self.lets[expression]
 

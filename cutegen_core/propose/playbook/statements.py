@@ -48,6 +48,10 @@ class ReductionText:
     def part(self) -> str:
         return f"{self.name}_part"
 
+    @property
+    def lost(self) -> str:
+        return f"{self.name}_lost"
+
 
 @dataclass(frozen=True)
 class StoreText:
