@@ -105,9 +105,9 @@ _LAYER: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 _CHANNEL: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 CASES: Sequence[RowsCase] = (
     _attention("attention-fp16-128", "4 16 4096 128", "float16", choices=(
-        {}, {"BN": 128}, {"DOWN": 8}, {"STAGES": 3}, {"STAGES": 6}, {"BM": 64})),
+        {}, {"BN": 128, "DOWN": 8}, {"DOWN": 8}, {"STAGES": 3}, {"STAGES": 6}, {"BM": 64})),
     _attention("attention-fp16-128-causal", "4 16 4096 128", "float16", causal=True),
-    _attention("attention-fp16-64", "4 32 4096 64", "float16", choices=({}, {"BN": 128}, {"DOWN": 8})),
+    _attention("attention-fp16-64", "4 32 4096 64", "float16", choices=({}, {"BN": 128, "DOWN": 8}, {"DOWN": 8})),
     _attention("attention-fp16-1024", "8 32 512 1024", "float16", choices=({}, {"STAGES": 3}, {"BN": 32})),
     _attention("attention-bf16-128", "4 16 4096 128", "bfloat16"),
     _attention("attention-fp16-odd", "2 16 2047 72", "float16"),
@@ -256,7 +256,7 @@ def _in_turns(torch: Any, contenders: Mapping[str, Callable[[], Any]]) -> dict[s
     flush = torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(-WARM, SAMPLES):
-        for name in contenders if number % 2 else reversed(contenders):
+        for name in contenders if number % 2 else reversed(list(contenders)):
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             flush.zero_()
             begin.record()
@@ -378,8 +378,8 @@ def show(row: Row) -> None:
     if "us" in row:
         rate = f"{row['tflops']:7.1f} TFLOP/s" if "tflops" in row else f"{row['gbs']:7.0f} GB/s   "
         against = " ".join(f"{k} {row[f'vs_{k}']:6.2f}x" for k in ("eager", "compile") if f"vs_{k}" in row)
-        print(head, f"{row['us']:9.1f} us {rate} {row['share']:6.3f}  {against}", "" if row["right"] else f"WRONG by {row.get('far', row.get('same')):.1e}",
-              flush=True)  # fmt: skip
+        wrong = "" if row["right"] else f"WRONG by {row.get('far', row.get('same')):.1e}"
+        print(head, f"{row['us']:9.1f} us {rate} {row['share']:6.3f}  {against}", wrong, flush=True)
     else:
         print(head, row.get("failure", ""), f"compiled in {row.get('compile_s')} s", flush=True)
 
