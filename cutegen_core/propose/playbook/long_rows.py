@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import prod
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
-from cutegen_core.propose.playbook.naming import Naming
+from cutegen_core.propose.playbook.naming import Naming, fresh
 from cutegen_core.propose.playbook.parameters import TensorText
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.statements import TermText
 from cutegen_core.propose.playbook.terms import TensorAccess
-from cutegen_core.propose.playbook.writing import RegionText, render
+from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
 from cutegen_core.records.problem import ITEMSIZE
 
 _TWO_BLOCKS, _ONE_BLOCK = 100 << 10, 200 << 10
@@ -105,9 +106,7 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "") -> None:
 
     There is one launch for whole vectors and for others: an emulator only believes launches that small workloads make.
     """
-    rows, length = LongRows(k), k.region.reduced[-1].extent.size
-    for mode in k.region.reduced[:-1]:
-        length *= mode.extent.size
+    rows, length = LongRows(k), prod(mode.extent.size for mode in k.region.reduced)
     block = piece.param("THREADS", 1024 if length > _LONG else 512 if length > 2048 else 256, 256, 512, 1024)
     items = piece.param("EACH", 4, 2, 4)
     smem, size = "", rows.bytes_kept
@@ -121,9 +120,63 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "") -> None:
         smem = f"{kept_count} * {size}"
     else:
         kept_count = ""
-    code = render("rows_long.cu.j2", k=k, long=rows, whole=whole, kept_count=kept_count)
+    code = render("rows_long.cu.j2", k=k, long=rows, whole=whole, kept_count=kept_count, split="", parts="")
     piece.code = "\n".join(part for part in (piece.code, code) if part)
     piece.launch(f"{k.name}<{block}, {items}>", (k.rows,), (block,), k, when, smem)
+
+
+SHARES = (2, 4, 8, 16, 32, 64)
+_SPLIT_FROM, _SHARE, _BLOCKS, _ACROSS = 1 << 18, 1024, 4, 32
+"""Elements from which a second kernel pays, the fewest of a share, blocks an SM, rows of a block of columns."""
+_DTYPE = {"float": "float32", "double": "float64", "long": "int64"}
+
+
+def wanted_shares(region: Region, sm_count: int) -> int:
+    """Return into how many shares rows are best cut that leave most of the device idle; 1: into none.
+
+    They must be reduced once, to nothing but results of rows.
+    """
+    reductions = [t for t in region.terms.terms.values() if t.reduction is not None]
+    plain = all(t.level == 1 and t.ctype in _DTYPE for t in reductions) and not any(
+        region.varies(s.out) for s in region.stores
+    )
+    along = has_vectors(region)
+    rows, length = (prod(m.extent.size for m in modes) for modes in (region.outer, region.reduced))
+    if not plain or not (along or _is_of_columns(region)) or rows * length < _SPLIT_FROM:
+        return 1
+    blocks = rows if along else -(-rows // _ACROSS)
+    return max((n for n in SHARES if n * blocks <= _BLOCKS * sm_count and n * _SHARE <= length), default=1)
+
+
+def _is_of_columns(region: Region) -> bool:
+    walked = [a for a in region.accesses if region.varies(a) and not a.counted]
+    return not any(region.reduced[-1].stride(a).text == "1" for a in walked)
+
+
+def split_rows(region: Region, name: str, naming: Naming, suffix: str, shares: int) -> RegionText:
+    """Write a kernel that reduces each share of a row to scratch, and one that puts the shares of a row together."""
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    (one,) = k.statements.passes
+    splits = piece.param("SPLITS", shares, *SHARES)
+    scratch = [ScratchText(fresh("shares", naming.taken), _DTYPE[r.ctype], (splits, k.rows)) for r in one.reductions]
+    split = "".join(f", {r.ctype}* {r.shares}" for r in one.reductions)
+    parts = "".join(f", {r.shares}" for r in one.reductions)
+    block: tuple[str, ...]
+    if has_vectors(region):
+        block, items = (piece.param("THREADS", 512, 256, 512, 1024),), piece.param("EACH", 4, 2, 4)
+        whole = k.pass_number("whole", LongRows(k).whole, "bool")
+        code = render("rows_long.cu.j2", k=k, long=LongRows(k), whole=whole, kept_count="", split=split, parts=parts)
+        kernel, across = f"{name}<{block[0]}, {items}, {splits}>", k.rows
+    else:
+        block = piece.param("BX", _ACROSS, 32, 64), piece.param("BY", 16, 8, 16)
+        code = render("rows_columns.cu.j2", k=k, p={"BX": block[0], "BY": block[1]}, split=split)
+        kernel, across = f"{name}<{', '.join(block)}, {splits}>", f"ceil_div({k.rows}, {block[0]})"
+    piece.code = code + "\n" + render("rows_finish.cu.j2", k=k, split=split)
+    piece.scratch += scratch
+    arguments = (*k.arguments, *(s.name for s in scratch))
+    piece.launches.append(LaunchText(kernel, (across, splits), block, arguments))
+    piece.launches.append(LaunchText(f"{name}_finish<{splits}>", (f"ceil_div({k.rows}, 128)",), ("128",), arguments))
+    return piece
 
 
 def _tensors(terms: list[TermText]) -> list[TensorText]:

@@ -49,6 +49,10 @@ class ReductionText:
         return f"{self.name}_part"
 
     @property
+    def shares(self) -> str:
+        return f"{self.name}_shares"
+
+    @property
     def lost(self) -> str:
         return f"{self.name}_lost"
 
