@@ -14,7 +14,10 @@ _LEVELS = (
     ("naive", "means by one thread an element, then one thread a result along both rows of weights"),
     ("packed", "means by as many lanes a row as it has 128-bit chunks; products of both kinds by 64 x 64 tiles"),
     ("fused", "a block gathers the means of its rows into shared memory next to their own, and multiplies there"),
-    ("multistage", "means as in packed; both products as one, through stages of shared memory by cp.async, tiles tunable"),
+    (
+        "multistage",
+        "means as in packed; both products as one, by cp.async through stages of shared memory, tiles tunable",
+    ),
 )
 
 
