@@ -34,7 +34,7 @@ from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel import kernel_file
 from cutegen_core.machine.device import choose_device
 from cutegen_core.operators import GatherMean, Plugged, Source, compiled, plug
-from cutegen_core.operators.gather_mean import torch_gradient
+from cutegen_core.operators.gather_mean import Entries, torch_gradient
 from cutegen_core.problems.library import load
 from cutegen_core.propose import playbook
 from cutegen_core.records.errors import CutegenError
@@ -281,7 +281,7 @@ def baselines(name: str, given: Tensors, numbers: Mapping[str, Any]) -> dict[str
             result = bag(table, idx, indptr)
         return {
             "embedding_bag's": lambda: torch.autograd.grad(result, table, grad, retain_graph=True)[0],
-            "index_add": lambda: torch_gradient(grad, idx, indptr, numbers["sources"]),
+            "index_add": lambda: torch_gradient(grad, Entries(idx, indptr, numbers["sources"])),
         }
     if name.startswith("gather_mean"):
         graph = (given["table"], given["idx"], given["indptr"])
