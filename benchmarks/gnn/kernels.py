@@ -34,7 +34,7 @@ from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel import kernel_file
 from cutegen_core.machine.device import choose_device
 from cutegen_core.operators import GatherMean, Plugged, Source, compiled, plug
-from cutegen_core.operators.gather_mean import Entries, torch_gradient
+from cutegen_core.operators.gather_mean import Entries, torch_gradient, transpose
 from cutegen_core.problems.library import load
 from cutegen_core.propose import playbook
 from cutegen_core.records.errors import CutegenError
@@ -44,16 +44,17 @@ PROBLEMS = (
     "gather_rows", "gather_mean", "gather_mean_fp16", "gather_mean_bf16", "gather_mean_backward",
     "gather_mean_backward_deterministic", "sage_layer", "gat_softmax_aggregate",
 )  # fmt: skip
-BOTH_WAYS = ("gather_mean_backward", "gather_mean_backward_deterministic")
+Params = Mapping[str, int]
+Sweep = Mapping[str, Sequence[Params]]
+"""By a level's name the choices of its parameters."""
+BOTH_WAYS: Mapping[str, Sweep | None] = {"gather_mean_backward": None, "gather_mean_backward_deterministic": None}
+"""The gradients of gather_mean, and the choices of their kernels; None for every level with its defaults."""
 FLUSH_BYTES = 256 << 20
 FLUSHES = 24
 """Of the L2 before a sample: over a millisecond, in which the host enqueues the call before the device reaches it."""
 WARM_UP = 3
 NEAR = {torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-2}
 """Of the largest value: how far a contender's result may be from the first one's."""
-Params = Mapping[str, int]
-Sweep = Mapping[str, Sequence[Params]]
-"""By a level's name the choices of its parameters."""
 Call = Callable[[], Any]
 Tensors = Mapping[str, torch.Tensor]
 
@@ -84,16 +85,16 @@ def main() -> None:
 class GatherBench:
     """Compiles, plugs in, compares and times.
 
-    Attributes:
+    Args:
         inductor: problems whose references torch.compile compiles, too.
-        both_ways: gather_mean is measured with its gradient, too.
+        both_ways: gradients with which gather_mean is measured, too.
     """
 
     def __init__(
         self, device: torch.device, samples: int, *, compilers: int = 1, inductor: Sequence[str] = PROBLEMS,
-        both_ways: bool = True,
+        both_ways: Mapping[str, Sweep | None] = BOTH_WAYS,
     ) -> None:  # fmt: skip
-        self.device, self.inductor, self.both_ways, self._samples = device, inductor, both_ways, samples
+        self.device, self._inductor, self._both_ways, self._samples = device, inductor, both_ways, samples
         self._arch = choose_device().arch
         self._compilers = [Compiler(self._arch) for _ in range(compilers)]
         self._free: SimpleQueue[Compiler] = SimpleQueue()
@@ -125,9 +126,17 @@ class GatherBench:
                 exec(compile(reference.source(workload), problem.origin, "exec"), module)
                 forward = self._forward(problem, workload, module, plugged, dict(reference.signature(workload).scalars))
                 yield forward
-                if name == "gather_mean" and self.both_ways:
-                    yield self._both_ways(workload, module, _fastest(forward, plugged))
+                if name == "gather_mean" and self._both_ways:
+                    yield self._forward_and_backward(workload, module, _fastest(forward, plugged))
                 gc.collect()
+
+    def sources(self, name: str, sweep: Sweep | None = None) -> Mapping[str, Source]:
+        """Return the choices of a problem's kernels, compiled once."""
+        if not any(key[0] == name for key in self._sources):
+            problem = load(name)
+            with Reference(problem, Path(self._folder.name) / name) as reference:
+                self._compiled(problem, reference, sweep)
+        return {choice: source for (of, choice), source in self._sources.items() if of == name}
 
     def _workloads(self, problem: Problem) -> tuple[Workload, ...]:
         roles = WorkloadRole.BENCHMARK if self.device.type == "cuda" else WorkloadRole.EMULATOR
@@ -171,14 +180,14 @@ class GatherBench:
         with torch.no_grad():
             calls: dict[str, Call] = {"eager": lambda: model(*inputs)}
             calls |= baselines(problem.name, named, numbers)
-            if self.device.type == "cuda" and problem.name in self.inductor:
+            if self.device.type == "cuda" and problem.name in self._inductor:
                 compiled_model = torch.compile(model)
                 calls["torch.compile"] = lambda: compiled_model(*inputs)
             for level, operator in plugged.items():
                 calls[f"plugged {level}"] = lambda operator=operator: operator(*named.values(), **numbers)
             return self._timed(problem.name, workload.name, calls)
 
-    def _both_ways(self, workload: Workload, module: Mapping[str, Any], level: str) -> dict[str, Any]:
+    def _forward_and_backward(self, workload: Workload, module: Mapping[str, Any], level: str) -> dict[str, Any]:
         """Time forward and backward of gather_mean by autograd."""
         torch.manual_seed(1)
         table, idx, indptr = (tensor.to(self.device) for tensor in module["get_inputs"]())
@@ -191,15 +200,14 @@ class GatherBench:
         calls = {"embedding_bag": both(bag), "index_select + index_add": both(select_and_add)}
         if self.device.type == "cuda":
             calls["torch.compile of index_select + index_add"] = both(torch.compile(select_and_add))
-        for name in BOTH_WAYS:
-            problem = load(name)
-            if not any(key[0] == name for key in self._sources):
-                with Reference(problem, Path(self._folder.name) / name) as reference:
-                    self._compiled(problem, reference, None)
-            for backward_level in [key[1] for key in self._sources if key[0] == name]:
-                aggregate = GatherMean(self._sources["gather_mean", level], self._sources[name, backward_level])
-                kind = name.removeprefix("gather_mean_")
-                calls[f"plugged {level}, {kind} {backward_level}"] = both(aggregate)
+        back = transpose(Entries(idx, indptr, len(table)))
+        for name, choices in self._both_ways.items():
+            for backward_level, source in self.sources(name, choices).items():
+                aggregate = GatherMean(self._sources["gather_mean", level], source)
+                contender = f"plugged {level}, {name.removeprefix('gather_mean_')} {backward_level}"
+                calls[contender] = both(aggregate)
+                if aggregate.ordered:  # as in training, where the loader's threads transpose
+                    calls[f"{contender}, transposed before"] = both(lambda *graph, run=aggregate: run(*graph, back))
         return self._timed("gather_mean forward + backward", workload.name, calls)
 
     def _timed(self, name: str, workload: str, calls: Mapping[str, Call]) -> dict[str, Any]:

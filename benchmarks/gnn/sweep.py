@@ -41,6 +41,10 @@ _MEAN: Sweep = {
 }
 _HALVES: Sweep = {"packed": [{}, {"UNROLL": 2}, {"UNROLL": 2, "RESIDENT": 2048}, {"UNROLL": 8}]}
 _LAYERS = ("layer 1", "layer 2", "layer 1, power law")
+_GRADIENTS: Mapping[str, Sweep] = {
+    "gather_mean_backward": {"balanced": [{}]},
+    "gather_mean_backward_deterministic": {"packed": [{}]},
+}
 SWEPT: Mapping[str, Swept] = {
     "sage_layer": Swept(
         {
@@ -76,7 +80,9 @@ def main() -> None:
     torch.backends.cuda.matmul.allow_tf32 = False
     device = torch.device("cuda" if on_gpu else "cpu")
     started = time.monotonic()
-    bench = GatherBench(device, given.samples, compilers=given.compilers, inductor=("sage_layer",), both_ways=False)
+    bench = GatherBench(
+        device, given.samples, compilers=given.compilers, inductor=("sage_layer",), both_ways=_GRADIENTS
+    )
     rows: list[dict[str, Any]] = []
     try:
         for row in (row for name in given.only for row in bench.problem(name, *SWEPT[name])):

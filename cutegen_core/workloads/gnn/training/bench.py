@@ -82,7 +82,11 @@ def bench(run: GnnRun) -> RunResult:
     """Measure all aggregates; the run's own one comes first."""
     check_trainable(run)
     fix_sizes(run)
-    contestants = _contestants(run)
+    return compare(run, _contestants(run))
+
+
+def compare(run: GnnRun, contestants: Sequence[Contestant]) -> RunResult:
+    """Measure these in turns; the first one is the run's own. The sizes of batches are fixed."""
     for contestant in contestants:
         _train(run, contestant, 0)
     ready = _Ready(run)
@@ -112,10 +116,12 @@ def _contestants(run: GnnRun) -> list[Contestant]:
     chosen = [run.aggregate, *[choose_aggregate(name, run.settings.gradient) for name in others]]
     entries = [(one, run.settings.mode) for one in chosen]
     entries += [(run.aggregate, mode) for mode in PipelineMode if mode is not run.settings.mode]
-    return [
-        Contestant(aggregate, mode, make_trainee(run, 1, aggregate), make_trainee(run, 1, aggregate))
-        for aggregate, mode in entries
-    ]
+    return [make_contestant(run, aggregate, mode) for aggregate, mode in entries]
+
+
+def make_contestant(run: GnnRun, aggregate: ChosenAggregate, mode: PipelineMode) -> Contestant:
+    """Return an aggregate with a model of its own."""
+    return Contestant(aggregate, mode, make_trainee(run, 1, aggregate), make_trainee(run, 1, aggregate))
 
 
 def _train(run: GnnRun, contestant: Contestant, number: int) -> EpochReport:
