@@ -239,6 +239,17 @@ class AttentionKernel(RegionKernel):
         assert self.region.attention is not None
         self.causal = self.region.attention.causal
 
+    def pass_whole(self, width: int) -> None:
+        """Make a parameter of whether all rows are whole, aligned vectors; `whole` is what it is called in C++."""
+        columns, depth = self.region.outer[-1], self.region.reduced[1]
+        texts: dict[str, None] = {}
+        for access, walked in zip(self.region.accesses, (depth, depth, columns, columns), strict=True):
+            others = [m for m in (*self.region.outer, *self.region.reduced) if m is not walked]
+            found = [walked.extent.text, access.offset.text, *(m.stride(access).text for m in others)]
+            texts |= dict.fromkeys(text for text in found if text != "0")
+        condition = " and ".join(f"{self.naming.let('step', text)} % {width} == 0" for text in texts)
+        self.whole = self._parameters.number("whole", condition, "bool")
+
     @property
     def scale(self) -> str:
         """Return the number, or its parameter, that scores are multiplied by."""

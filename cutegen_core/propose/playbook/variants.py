@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
+from cutegen_core.propose.playbook import attention
 from cutegen_core.propose.playbook.by_shape import (
     has_invariants,
     rows_tuned,
@@ -21,7 +22,6 @@ from cutegen_core.propose.playbook.by_shape import (
 )
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.one_launch import (
-    attention,
     columns,
     elementwise_naive,
     elementwise_tuned,
@@ -94,11 +94,6 @@ SCAN = (
     Level("tuned", "the next vectors read while the current ones are combined", partial(scan_block, tuned=True)),
 )
 SCAN_STRIDED = (SCAN[0], Level("tuned", "one thread a row, block size tunable", partial(scan_naive, tuned=True)))
-ATTENTION = (
-    Level("naive", "scores in memory, a kernel for each step", attention),
-    Level("online", "online softmax over tiles of keys, scores kept in the block", attention),
-    Level("tuned", "online softmax with tiles of queries and keys tunable", partial(attention, tuned=True)),
-)
 
 
 def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
@@ -108,7 +103,7 @@ def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
     if region.kind is Kind.PRODUCT:
         return products.menu(region, target)
     if region.kind is Kind.ATTENTION:
-        return ATTENTION
+        return attention.menu(region)
     if region.kind is Kind.SCAN:
         walked = (a for a in region.accesses if region.varies(a) and not a.counted)
         return SCAN if all(region.reduced[0].stride(a).text == "1" for a in walked) else SCAN_STRIDED

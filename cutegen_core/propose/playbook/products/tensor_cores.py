@@ -14,8 +14,8 @@ from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, TensorMapText, render
 from cutegen_core.records.problem import ITEMSIZE
 
-_OPERATION = {"float16": "SM80_16x8x16_F32F16F16F32_TN", "bfloat16": "SM80_16x8x16_F32BF16BF16F32_TN"}
-_VECTOR = 8
+OPERATION = {"float16": "SM80_16x8x16_F32F16F16F32_TN", "bfloat16": "SM80_16x8x16_F32BF16BF16F32_TN"}
+VECTOR = 8
 
 
 def sm80(region: Region, name: str, naming: Naming, suffix: str, split: str = "") -> RegionText:
@@ -32,20 +32,20 @@ def sm80(region: Region, name: str, naming: Naming, suffix: str, split: str = ""
         f"{smem} <= smem_max",
         f"{p['BM']} % (32 * {p['DOWN']}) == 0 and {p['BN']} % (32 * {p['ACROSS']}) == 0",
         f"{p['BM']} * {p['BN']} <= 128 * {threads}",
-        f"{threads} <= {p['BM']} * {p['BK']} // {_VECTOR}",
+        f"{threads} <= {p['BM']} * {p['BK']} // {VECTOR}",
     ]
     piece.code = render(
         "product_sm80.cu.j2",
         k=k,
         p=p,
         element=ELEMENT[k.dtype],
-        operation=_OPERATION[k.dtype],
-        vector=_VECTOR,
+        operation=OPERATION[k.dtype],
+        vector=VECTOR,
         split=split,
     )
     grid = f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", layers(k, split)
-    whole = k.aligned(_VECTOR, along_k=True)
-    for v, when in ((_VECTOR, whole), (1, f"not ({whole})")):
+    whole = k.aligned(VECTOR, along_k=True)
+    for v, when in ((VECTOR, whole), (1, f"not ({whole})")):
         piece.launch(
             f"{name}<{', '.join([*p.values(), str(v), *([split] if split else [])])}>", grid, (threads,), k, when, smem
         )
@@ -77,7 +77,7 @@ def sm90(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     k.pass_count()
     piece.code = render("product_wgmma.cu.j2", k=k, p=p, maps=maps, batched=batched, element=ELEMENT[k.dtype])
     piece.includes += ["cutlass/arch/barrier.h", "cutlass/arch/reg_reconfig.h"]
-    whole = f"{k.aligned(_VECTOR, along_k=True)} and {k.N} % {_VECTOR} == 0"
+    whole = f"{k.aligned(VECTOR, along_k=True)} and {k.N} % {VECTOR} == 0"
     tiles = f"ceil_div({k.M}, 64 * {p['GROUPS']}) * ceil_div({k.N}, {p['BN']}) * {k.L}"
     grid, block = (f"min(sm_count, {tiles})",), (f"128 * ({p['GROUPS']} + 1)",)
     kernel = f"{name}<{', '.join(p.values())}>"
