@@ -18,6 +18,11 @@ _LEVELS = (
         "multistage",
         "means as in packed; both products as one, by cp.async through stages of shared memory, tiles tunable",
     ),
+    (
+        "3xTF32",
+        "means as in packed; each float as two numbers that tensor cores multiply: three products by mma m16n8k8 from "
+        "cp.async stages, summed in float32, what is not finite summed again; tiles tunable",
+    ),
 )
 
 
