@@ -52,7 +52,7 @@ from cutegen_core.workloads.gnn.training.run import GnnRun, open_run
 
 FORWARD: Sweep = {"packed": [{}]}
 GRADIENTS: dict[str, tuple[str, Sweep]] = {
-    "kernels, in one order": ("gather_mean_backward_deterministic", {"packed": [{}]}),
+    "kernels, in one order": ("gather_mean_backward_deterministic", {"persistent": [{}]}),
     "kernels, atomics": ("gather_mean_backward", {"balanced": [{}]}),
 }
 TORCHS = "embedding_bag"

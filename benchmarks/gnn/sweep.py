@@ -3,7 +3,7 @@
     python -m benchmarks.gnn.sweep [--only gather_mean ...] [--samples 15] [--budget-s 90] [--compilers 14]
 
 As `benchmarks.gnn.kernels`, whose contenders, checks and turns these are, with several choices of each kernel's
-parameters, compiled several at once. `results/gnn_sweep.json` has every median. Without a GPU two small workloads go
+parameters, compiled several at once. The result file has every median. Without a GPU two small workloads go
 the same way on the emulator, and nothing is written.
 """
 
@@ -30,42 +30,45 @@ class Swept(NamedTuple):
 _MEAN: Sweep = {
     "packed": [
         {},
-        {"UNROLL": 2},
-        {"UNROLL": 8},
-        {"UNROLL": 2, "RESIDENT": 1536},
-        {"UNROLL": 2, "RESIDENT": 2048},
-        {"RESIDENT": 1536},
-        {"UNROLL": 2, "RESIDENT": 2048, "BLOCK": 128},
+        {"BLOCK": 64},
+        {"BLOCK": 256},
+        {"RESIDENT": 1536, "BLOCK": 256},
+        {"UNROLL": 4, "RESIDENT": 1024, "BLOCK": 256},
+        {"UNROLL": 4, "RESIDENT": 1024, "BLOCK": 128},
+        {"UNROLL": 4, "RESIDENT": 1536, "BLOCK": 128},
     ],
-    "persistent": [{}, {"UNROLL": 2, "RESIDENT": 2048}],
+    "persistent": [{}],
 }
-_HALVES: Sweep = {"packed": [{}, {"UNROLL": 2}, {"UNROLL": 2, "RESIDENT": 2048}, {"UNROLL": 8}]}
 _LAYERS = ("layer 1", "layer 2", "layer 1, power law")
 _GRADIENTS: Mapping[str, Sweep] = {
     "gather_mean_backward": {"balanced": [{}]},
-    "gather_mean_backward_deterministic": {"packed": [{}]},
+    "gather_mean_backward_deterministic": {"persistent": [{}]},
 }
 SWEPT: Mapping[str, Swept] = {
     "sage_layer": Swept(
         {
-            "packed": [{}],
-            "multistage": [
+            "multistage": [{}, {"BK": 8}],
+            "3xTF32": [
                 {},
-                {"UNROLL": 2},
-                {"BK": 8},
-                {"STAGES": 3},
-                {"BK": 8, "STAGES": 4},
-                {"BM": 64},
-                {"BN": 64, "BLOCKS": 2},
+                {"STAGES": 2},
+                {"STAGES": 4},
+                {"BK": 16, "STAGES": 4},
+                {"BN": 64, "ACROSS": 2},
+                {"BM": 64, "DOWN": 1},
+                {"DOWN": 4, "ACROSS": 2},
             ],
         },
         ("layer 1", "layer 2"),
     ),
     "gather_mean": Swept(_MEAN, _LAYERS),
-    "gather_mean_fp16": Swept(_HALVES, _LAYERS[:2]),
     "gather_mean_backward_deterministic": Swept(
-        {"packed": [{}, {"UNROLL": 1}, {"RESIDENT": 1536}], "balanced": [{}]}, _LAYERS
+        {
+            "packed": [{"BLOCK": 128}],
+            "persistent": [{}, {"BLOCKS": 4}, {"UNROLL": 1}, {"BLOCK": 128}, {"BLOCK": 128, "UNROLL": 4}],
+        },
+        _LAYERS[:2],
     ),
+    "gather_mean_fp16": Swept({"packed": [{}, {"BLOCK": 128}], "persistent": [{}]}, _LAYERS[:2]),
 }
 
 
@@ -74,6 +77,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=SWEPT, default=list(SWEPT))
     parser.add_argument("--samples", type=int, default=15)
     parser.add_argument("--budget-s", type=float, default=90.0, help="no workload begins after this")
+    parser.add_argument("--name", default="gnn_sweep", help="of the result file")
     parser.add_argument("--compilers", type=int, default=14)
     given = parser.parse_args()
     on_gpu = torch.cuda.is_available()
@@ -94,7 +98,7 @@ def main() -> None:
     finally:
         bench.close()
     if on_gpu:
-        write("gnn_sweep", {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows})
+        write(given.name, {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows})
 
 
 if __name__ == "__main__":
