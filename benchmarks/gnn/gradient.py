@@ -22,6 +22,7 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -62,10 +63,12 @@ def plugged(compilers: int) -> list[ChosenAggregate]:
     """The playbook's kernels, compiled for this device; each pair under two names."""
     bench = GatherBench(torch.device("cuda"), 1, compilers=compilers)
     try:
-        (forward,) = bench.sources("gather_mean", FORWARD).values()
+        with ThreadPoolExecutor(3) as pool:
+            asked = [("gather_mean", FORWARD), *GRADIENTS.values()]
+            sources = [next(iter(made.values())) for made in pool.map(lambda one: bench.sources(*one), asked)]
+        forward, *backwards = sources
         found = []
-        for name, (problem, sweep) in GRADIENTS.items():
-            (backward,) = bench.sources(problem, sweep).values()
+        for name, backward in zip(GRADIENTS, backwards, strict=True):
             found += [_chosen(f"{name}{again}", GatherMean(forward, backward)) for again in ("", ", again")]
         return found
     finally:
@@ -122,23 +125,27 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--precisions", nargs="+", type=ComputeType, default=[ComputeType.FP32, ComputeType.TF32])
-    parser.add_argument("--budget-s", type=float, default=90.0, help="no precision begins after half of this")
+    parser.add_argument("--budget-s", type=float, default=90.0, help="no other precision begins that would end later")
     parser.add_argument("--compilers", type=int, default=4)
     given = parser.parse_args()
     started, on_gpu = time.monotonic(), given.device == "cuda"
-    kernels = plugged(given.compilers) if on_gpu else torchs_own()
-    graph = open_graph(GraphSettings("power-law", given.nodes, 22, 16, 128))
+    with ThreadPoolExecutor(1) as pool:
+        opening = pool.submit(open_graph, GraphSettings("power-law", given.nodes, 22, 16, 128))
+        kernels = plugged(given.compilers) if on_gpu else torchs_own()
+        graph = opening.result()
     print(f"compiled and generated after {time.monotonic() - started:.0f} s", flush=True)
     table, machine = [], {}
+    took = 0.0
     for precision in given.precisions:
-        if time.monotonic() - started > given.budget_s / 2:
+        began = time.monotonic()
+        if began - started + took > given.budget_s:
             print(f"{precision}: no time left")
             continue
         settings = RunSettings(
             task=Task.BENCH, device=given.device, features=Place.DEVICE, precision=precision, epochs=given.rounds
         )
         result = measure(settings, graph, [*kernels, choose_aggregate(TORCHS)])
-        machine = result.machine
+        machine, took = result.machine, time.monotonic() - began
         for row in rows(result):
             table.append(row)
             print({name: value for name, value in row.items() if name not in ("losses", "epochs_s")}, flush=True)
