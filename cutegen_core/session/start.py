@@ -10,11 +10,10 @@ from cutegen_core.kernel.edit_words import say_edit
 from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.propose import registry
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate
-from cutegen_core.records.errors import StaleDecisionError
 from cutegen_core.records.event import AnsweredBy, Role, SessionCreated, SessionSettings
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind
-from cutegen_core.trajectory.store import Store
+from cutegen_core.trajectory.store import Store, Ticket
 
 DEFAULT_GATES = (Gate.DIFF, Gate.PROMOTION)
 
@@ -83,21 +82,14 @@ def _named(store: Store, decision: Decision) -> Decision:
     )
 
 
-def decide(store: Store, session: str, decision: Decision, *, wait_s: float = 0.0) -> int:
-    """Submit a decision, wait up to `wait_s` seconds for the engine to take it, return its number for `Store.ticket`.
+def submit(store: Store, session: str, decision: Decision) -> int:
+    """Submit a decision; return its number for `Store.ticket`. An edit without a name is named by what it changes."""
+    return store.submit(session, _named(store, decision))
 
-    An edit without a name is named by what it changes.
 
-    Raises:
-        StaleDecisionError: the engine refused it; the text says why.
-    """
-    number = store.submit(session, _named(store, decision))
+def await_answer(store: Store, number: int, wait_s: float) -> Ticket:
+    """Wait up to `wait_s` seconds for the engine to take or refuse a decision; return how it stands."""
     deadline = time.monotonic() + wait_s
-    while time.monotonic() < deadline:
-        ticket = store.ticket(number)
-        if ticket.refusal:
-            raise StaleDecisionError(ticket.refusal)
-        if ticket.taken:
-            break
+    while not (ticket := store.ticket(number)).taken and time.monotonic() < deadline:
         time.sleep(0.01)
-    return number
+    return ticket
