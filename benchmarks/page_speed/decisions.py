@@ -24,7 +24,6 @@ from cutegen_core.trajectory.store import Store
 STEPS_AT_MOST = 200
 CHIP, HEADER = ".cg-header .cg-chip", ".cg-header"
 WAITS = Sign(CHIP, "awaiting review")
-SENT = Sign(".cg-sent", "Sent")
 
 
 class Answer(NamedTuple):
@@ -89,7 +88,8 @@ ANSWERS = (
     REDIRECT,
     Answer("approve", _key("a"), "keydown", _on_its_way),
 )
-"""In an order in which each of them is possible, also when the playbook has nothing more to propose by itself."""
+"""In an order in which each of them is possible, also when the playbook has nothing more to propose by itself. No two
+that follow each other are the same, or the first would still be shown as sent."""
 
 
 def decisions(started: Browser, url: str, store: Store, rounds: int) -> dict[str, object]:
@@ -112,7 +112,7 @@ def decisions(started: Browser, url: str, store: Store, rounds: int) -> dict[str
         for answer in itertools.chain.from_iterable(itertools.repeat(ANSWERS, rounds)):
             _settled(deciding, other)
             effect = answer.effect(_steps(deciding))
-            watch.arm(deciding, (effect,), event=answer.event, answer=SENT)
+            watch.arm(deciding, (effect,), event=answer.event, answer=Sign(".cg-sent", f"Sent: {answer.name}"))
             watch.arm(other, (effect,), event="")
             answer.make(deciding)
             seen = watch.seen(deciding)

@@ -89,10 +89,10 @@ def test_what_is_sent_is_shown_before_anybody_looks_at_it(server: Server, store:
     for label, key, kind, state in (("Stop", "s", "stop", "■ stopped"), ("Resume", "g", "resume", "◆ awaiting review")):
         with engine_held(server):
             press(page, label, key, by="key")
-            expect(page.get_by_role("status").filter(has_text=f"Sent: {kind}")).to_be_visible()
+            expect(page.locator(".cg-waits").filter(has_text=f"Sent: {kind}")).to_be_visible()
             assert title_of(page).bounding_box() == place, "nothing moves for it"
         expect(state_of(page)).to_have_text(state)
-        expect(page.locator(".cg-sent")).to_have_count(0)
+        expect(page.locator(".cg-sent")).to_be_hidden()
 
 
 def keep_hunks(page: Page, by: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -64,11 +65,9 @@ def take_up(store: Callable[[], Store]) -> DeltaGenerator:
 
 
 def drawn(sent: DeltaGenerator) -> None:
-    """Say no more that a decision is sent, unless the engine has not looked at it; every page that is drawn ends so."""
+    """Go on saying that a decision is sent while the engine has not looked at it; every page that is drawn ends so."""
     if ui_state.tab().submitted:
-        _show_sent(sent)
-    else:
-        sent.empty()
+        _show_sent(sent, "waits")
 
 
 def unanswered(session: str) -> int:
@@ -92,9 +91,9 @@ def _hand_over(store: Store, sent: DeltaGenerator) -> None:
     _show_sent(sent)
 
 
-def _show_sent(sent: DeltaGenerator) -> None:
+def _show_sent(sent: DeltaGenerator, state: Literal["goes", "waits"] = "goes") -> None:
     kinds = ", ".join(one.chosen.decision.kind for one in ui_state.tab().submitted)
-    sent.html(f'<div class="cg-sent" role="status">Sent: {escape_html(kinds)}</div>')
+    sent.html(f'<div class="cg-sent cg-{state}" role="status">Sent: {escape_html(kinds)}</div>')
 
 
 def _answered(store: Store, submitted: Submitted) -> None:
