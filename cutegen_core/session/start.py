@@ -1,4 +1,4 @@
-"""Start a session, or send it a decision: all that pages and command line write into the store."""
+"""Start a session or a bench, or send a session a decision: all that pages and command line write into the store."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from dataclasses import replace
 from cutegen_core.kernel.edit_words import say_edit
 from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.propose import registry
+from cutegen_core.records import as_json
+from cutegen_core.records.bench import BenchSettings
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate
 from cutegen_core.records.event import AnsweredBy, Role, SessionCreated, SessionSettings
+from cutegen_core.records.job import JobKind
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind
+from cutegen_core.records.wording import counted
+from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store, Ticket
 
 DEFAULT_GATES = (Gate.DIFF, Gate.PROMOTION)
@@ -34,6 +39,7 @@ def create(
     recording: str = "",
     roles: Mapping[Role, AnsweredBy] | None = None,
     allow_regressions: bool = False,
+    tune: bool = False,
 ) -> str:
     """Create a session and return its id; the engine starts it at once.
 
@@ -58,6 +64,7 @@ def create(
         recording=recording,
         roles=roles or {},
         allow_regressions=allow_regressions,
+        tune=tune,
         title=problem.title,
     )
     return store.create_session(SessionCreated(settings))
@@ -93,3 +100,10 @@ def await_answer(store: Store, number: int, wait_s: float) -> Ticket:
     while not (ticket := store.ticket(number)).taken and time.monotonic() < deadline:
         time.sleep(0.01)
     return ticket
+
+
+def create_bench(store: Store, settings: BenchSettings) -> str:
+    """Create a bench and return its id; the engine starts it as soon as no other one runs."""
+    tuned = ", tuned" if settings.tune else ""
+    title = f"{settings.set_name}: {counted(len(settings.problems), 'problem')}, {settings.answered_by}{tuned}"
+    return jobs.create(store, JobKind.BENCH, title, as_json.dump(settings))
