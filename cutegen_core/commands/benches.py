@@ -110,4 +110,9 @@ def _against(store: Store, lines: Sequence[views.BenchLine], arguments: argparse
         return []
     earlier = jobs.find(store, arguments.against, JobKind.BENCH)
     found = views.compare_benches(views.bench_lines(store, earlier), lines)
-    return [f"compared with bench {earlier}:", *(found or ["  nothing changed"])]
+    return [f"compared with bench {earlier}:", *(map(_changed, found) if found else ["  nothing changed"])]
+
+
+def _changed(change: views.BenchChange) -> str:
+    ratio = f" ({change.ratio:.2f}x)" if change.ratio else ""
+    return f"  {change.problem}: {change.before} -> {change.after}{ratio}"
