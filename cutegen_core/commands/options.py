@@ -94,6 +94,9 @@ def _add_bench(command: _AddCommand) -> None:
     bench.add_argument(
         "--at-once", type=_at_once, default=1, metavar="N", help="sessions at a time (default: %(default)s)"
     )
+    bench.add_argument(
+        "--tune", action="store_true", help="sweep each best kernel's parameters before its session ends"
+    )
     add_executor(bench)
     add_arch(bench, "the GPU's, or sm_90a without one")
 
