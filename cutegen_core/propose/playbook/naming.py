@@ -19,13 +19,13 @@ _RESERVED = frozenset(
     b_stages b_tile b_to base before begin below best by_columns by_rows by_vector carry channel_slices chunk chunks
     co cols_here column columns copy_vector count_d count_h count_w counts d depth down e e_first each empty end fA
     fB factor fetch first first_d first_h first_w found full g gA gB gK gQ gV h h_first how how_mine how_place i
-    image inside is_special item j k_kept k_layout k_memory k_read k_reader k_staged kept kk l lane largest line
-    look m mShares m_first m_left memory mine mma n n_first n_left next next_part next_tile number_rows od of_slice
-    oh out_buffers ow p p_layout p_memory parity part partial parts phase place place_of places plane q_kept
-    q_layout q_memory q_read q_reader queries rA rB rC rK rO rP rQ rS rSeen rV reach_d reach_h reach_w read ring row
-    row_memory sA sB sK sP sQ sRow sSeen sV seen seen_memory share shared slices slot slots slots_to so_far some
-    special stage sums tA tB taps td th thread tiles tiles_h tiles_w tm tn total turn tw v vA vB v_kept v_layout
-    v_memory v_read v_reader v_staged valid value vd vectors vh vw w wA wB w_wanted wanted weights where
+    image inside is_special item j k_kept k_layout k_memory k_read k_reader k_staged kept kk l lane largest last
+    line look m mMarks mShares m_first m_left memory mine mma n n_first n_left next next_part next_tile number_rows
+    od of_slice oh out_buffers ow p p_layout p_memory parity part partial parts phase place place_of places plane
+    q_kept q_layout q_memory q_read q_reader queries rA rB rC rK rO rP rQ rS rSeen rV reach_d reach_h reach_w read
+    ring row row_memory sA sB sK sP sQ sRow sSeen sV seen seen_memory share shared slices slot slots slots_to so_far
+    some special stage sums tA tB taps td th thread tiles tiles_h tiles_w tm tn total turn tw v vA vB v_kept
+    v_layout v_memory v_read v_reader v_staged valid value vd vectors vh vw w wA wB w_wanted wanted weights where
     """.split()  # noqa: SIM905 - a list of quoted words is harder to read
 )
 """Names of CuTe, C++ and of the templates' own variables: a tensor of such a name gets an underscore."""
