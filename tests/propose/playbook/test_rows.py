@@ -95,6 +95,10 @@ LONG = {
     "long halves and their largest": problem(
         "(x.float() * x.float().sum(1, keepdim=True), x.amax(1))", {"R": 2, "C": 33024}, {"R": 1, "C": 33030},
         x="torch.randn(R, C).half()"),
+    "few long rows, each by several blocks": problem(
+        "(torch.softmax(x, 1), torch.argmax(x, 1))", {"R": 2, "C": 131076}, {"R": 3, "C": 4099}, **DRAW),
+    "few columns, each by several blocks": problem(
+        "(x.abs().sum(0), x.amax(0) * 2)", {"R": 40000, "C": 8}, {"R": 4001, "C": 7}, **DRAW),
 }  # fmt: skip
 QKV = {"q": "torch.randn(B, M, K)", "k": "torch.randn(B, N, K)", "v": "torch.randn(B, N, K)"}
 ATTENTION = {

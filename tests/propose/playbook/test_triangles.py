@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_core.propose.playbook import propose
-from cutegen_core.propose.playbook.triangles import Triangle
+from cutegen_core.propose.playbook.triangles import KeptTriangle
 from tests.propose.playbook.right import problem
 from tests.shared_tools import SharedTools
 
@@ -20,7 +20,7 @@ DRAW = {"a": "torch.randn(M, K)", "b": "torch.randn(K, N)", "c": "torch.randn(M,
 @pytest.mark.parametrize("comparison", [">=", "<="])
 @pytest.mark.parametrize("first", [-3, 0, 2])
 def test_a_tile_is_reached_if_anything_of_it_is_kept(comparison: str, first: int) -> None:
-    text = Triangle(comparison, first).reached("row", "column", "3", "2")
+    text = KeptTriangle(comparison, first).reached("row", "column", "3", "2")
     for row, column in itertools.product(range(0, 12, 3), range(0, 12, 2)):
         tile = itertools.product(range(row, row + 3), range(column, column + 2))
         kept = any((n - m >= first) if comparison == ">=" else (n - m <= first) for m, n in tile)
