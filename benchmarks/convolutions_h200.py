@@ -52,6 +52,7 @@ SHORT: Sweep = {
     "multistage": ONCE, "tensor cores": MMA[:2], "3xTF32": IN_THREE[:2], "tuned": BLOCKS, "staged": STAGED[:4],
 }  # fmt: skip
 
+
 @dataclass(frozen=True)
 class WindowsCase(ProductCase):
     """A convolution or pooling.
