@@ -9,13 +9,13 @@ from cutegen_core.propose.playbook.kernels import MappedProduct, ProductKernel
 from cutegen_core.propose.playbook.naming import Naming, fresh
 from cutegen_core.propose.playbook.parameters import ELEMENT
 from cutegen_core.propose.playbook.products import simt
-from cutegen_core.propose.playbook.products.simt import layers
+from cutegen_core.propose.playbook.products.simt import RASTERS, layers
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, TensorMapText, render
 from cutegen_core.records.problem import ITEMSIZE
 
-_OPERATION = {"float16": "SM80_16x8x16_F32F16F16F32_TN", "bfloat16": "SM80_16x8x16_F32BF16BF16F32_TN"}
-_VECTOR, _FLOATS = 8, 4
+OPERATION = {"float16": "SM80_16x8x16_F32F16F16F32_TN", "bfloat16": "SM80_16x8x16_F32BF16BF16F32_TN"}
+VECTOR, _FLOATS = 8, 4
 """Halves and floats of a vector."""
 
 
@@ -25,20 +25,24 @@ def sm80(region: Region, name: str, naming: Naming, suffix: str, split: str = ""
     p = {"BM": piece.param("BM", 128, 64, 128), "BN": piece.param("BN", 128, 64, 128, 256)}
     p |= {"BK": piece.param("BK", 64, 32, 64), "STAGES": piece.param("STAGES", 3, 2, 3, 4)}
     p |= {"DOWN": piece.param("DOWN", 2, 1, 2, 4), "ACROSS": piece.param("ACROSS", 2, 1, 2, 4)}
-    types = {"element": ELEMENT[k.dtype], "operation": _OPERATION[k.dtype], "vector": _VECTOR}
-    piece.code = render("product_sm80.cu.j2", k=k, p=p, split=split, **types)
+    p["RASTER"] = piece.param("RASTER", *RASTERS)
+    types = {"element": ELEMENT[k.dtype], "operation": OPERATION[k.dtype], "vector": VECTOR}
+    piece.code = render("product_sm80.cu.j2", k=k, p=p, split=split, marks="", **types)
     piece.where.append(f"{p['BM']} * {p['BN']} <= 128 * {_threads(p)}")
-    _launch(piece, k, p, split, f"({p['BM']} + {p['BN']}) * {p['BK']} * {p['STAGES']} * 2", _VECTOR)
+    _launch(piece, k, p, split, f"({p['BM']} + {p['BN']}) * {p['BK']} * {p['STAGES']} * 2", VECTOR)
     return piece
 
 
-def tf32_in_three(region: Region, name: str, naming: Naming, suffix: str, split: str = "") -> RegionText:
+def tf32_in_three(
+    region: Region, name: str, naming: Naming, suffix: str, split: str = "", marks: str = ""
+) -> RegionText:
     """Operands of float32, each number as two of tensor-core precision; infinities and NaN stay what they are."""
     piece, k = RegionText(suffix), _counted(region, name, naming, split)
     p = {"BM": piece.param("BM", 128, 64, 128), "BN": piece.param("BN", 128, 64, 128)}
     p |= {"BK": piece.param("BK", 32, 16, 32), "STAGES": piece.param("STAGES", 3, 2, 3, 4)}
     p |= {"DOWN": piece.param("DOWN", 2, 1, 2, 4), "ACROSS": piece.param("ACROSS", 4, 1, 2, 4)}
-    piece.code = render("product_3xtf32.cu.j2", k=k, p=p, split=split)
+    p["RASTER"] = piece.param("RASTER", *RASTERS)
+    piece.code = render("product_3xtf32.cu.j2", k=k, p=p, split=split, marks=marks)
     piece.where.append(f"{p['BM']} * {p['BN']} <= 64 * {_threads(p)}")
     rows = f"{p['BM']} + {p['BN']} + {8 * (k.a_fast + k.b_fast)}"
     _launch(piece, k, p, split, f"({rows}) * {p['BK']} * {p['STAGES']} * 4", _FLOATS)
@@ -96,7 +100,7 @@ def sm90(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     k.pass_count()
     piece.code = render("product_wgmma.cu.j2", k=k, p=p, maps=maps, batched=batched, element=ELEMENT[k.dtype])
     piece.includes += ["cutlass/arch/barrier.h", "cutlass/arch/reg_reconfig.h"]
-    whole = f"{k.aligned(_VECTOR, along_k=True)} and {k.N} % {_VECTOR} == 0"
+    whole = f"{k.aligned(VECTOR, along_k=True)} and {k.N} % {VECTOR} == 0"
     tiles = f"ceil_div({k.M}, 64 * {p['GROUPS']}) * ceil_div({k.N}, {p['BN']}) * {k.L}"
     grid, block = (f"min(sm_count, {tiles})",), (f"128 * ({p['GROUPS']} + 1)",)
     kernel = f"{name}<{', '.join(p.values())}>"
