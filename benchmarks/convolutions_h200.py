@@ -110,7 +110,7 @@ CASES = (
                  "padding=(2, 4), dilation=(2, 3)"),
     _convolution("transposed2d", (8, 64, 256, 256), (64, 64, 3, 3), (), call="conv_transpose"),
     _convolution("transposed3d-grouped", (4, 32, 32, 64, 64), (32, 8, 3, 3, 3), (), "stride=2, padding=1, groups=4",
-                 call="conv_transpose"),
+                 call="conv_transpose", sweep={"3xTF32": ({}, {"STAGES": 4})}),
     _convolution("conv1d-dilated", (32, 64, 131064), (128, 64, 3), (32, 128, 43686), "stride=3, dilation=4"),
     _convolution("conv3d", (16, 3, 64, 64, 64), (64, 3, 3, 3, 3), (16, 64, 62, 62, 62)),
     _convolution("conv3d-32", (8, 32, 32, 64, 64), (64, 32, 3, 3, 3), (8, 64, 30, 62, 62)),

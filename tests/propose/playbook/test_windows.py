@@ -168,7 +168,7 @@ def test_numbers_of_the_graph_follow_the_workload(case: str, shared: SharedTools
         ("2D, float16", ["naive", "tiled", "tensor cores"]),
         ("depthwise 2D", ["naive", "direct", "staged"]),
         ("mean 3D", ["naive", "direct", "tuned"]),
-        ("one tap", ["naive", "tiled", "multistage"]),
+        ("one tap", ["naive", "tiled", "multistage", "3xTF32"]),
     ],
 )
 def test_the_menu_follows_the_window(case: str, names: list[str], shared: SharedTools, tmp_path: Path) -> None:
