@@ -122,7 +122,7 @@ CASES: Sequence[RowsCase] = (
     _rows("bias-silu", "F.silu(x + b)", "32768 8192", b="torch.randn(B)"),
     _rows("add", "x + y", "16384 16384", y="torch.randn(A, B)"),
     _rows("softmax-4096", "torch.softmax(x, -1)", "65536 4096", ({}, {"ITEMS": 2}, {"ITEMS": 8}, {"RESIDENT": 2048})),
-    _rows("softmax-4095", "torch.softmax(x, -1)", "65536 4095", ({}, {"EACH": 2}, {"THREADS": 256})),
+    _rows("softmax-4095", "torch.softmax(x, -1)", "65536 4095", ({}, {"ITEMS": 2}, {"ITEMS": 8})),
     _rows("softmax-1000", "torch.softmax(x, -1)", "131073 1000"),
     _rows("softmax-16384", "torch.softmax(x, -1)", "16384 16384"),
     _rows("softmax-long", "torch.softmax(x, -1)", "2048 262144", ({}, {"KEEP": 25600}, {"EACH": 2}, {"THREADS": 512})),

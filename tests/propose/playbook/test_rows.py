@@ -95,6 +95,11 @@ LONG = {
     "long halves and their largest": problem(
         "(x.float() * x.float().sum(1, keepdim=True), x.amax(1))", {"R": 2, "C": 33024}, {"R": 1, "C": 33030},
         x="torch.randn(R, C).half()"),
+    "sizes that are equal in one workload only": problem(
+        "F.gelu((x @ w).mean(1, keepdim=True)) + x", {"R": 4, "C": 64, "D": 64}, {"R": 3, "C": 37, "D": 21},
+        x="torch.randn(R, C)", w="torch.randn(C, D)"),
+    "columns normalised before rows": problem(
+        "torch.softmax(F.batch_norm(x, None, None, training=True), 1)", {"R": 9, "C": 64}, {"R": 5, "C": 37}, **DRAW),
     "few long rows, each by several blocks": problem(
         "(torch.softmax(x, 1), torch.argmax(x, 1))", {"R": 2, "C": 131076}, {"R": 3, "C": 4099}, **DRAW),
     "few columns, each by several blocks": problem(
