@@ -113,6 +113,7 @@ CASES: Sequence[RowsCase] = (
     _attention("attention-fp16-odd", "2 16 2047 72", "float16"),
     _attention("attention-fp32-64", "2 16 2048 64", "float32"),
     _attention("attention-fp32-128-causal", "2 16 2048 128", "float32", causal=True),
+    _attention("attention-fp32-1024", "8 16 512 1024", "float32"),
     _rows("relu", "torch.relu(x)", "16384 32768"),
     _rows("relu-odd", "torch.relu(x)", "16385 32767"),
     _rows("relu-fp16", "torch.relu(x)", "32768 32768", x="torch.randn(A, B, dtype=torch.float16)"),

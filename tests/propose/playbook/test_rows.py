@@ -187,7 +187,7 @@ def test_coverage_names_the_families_or_every_operation_without_a_rule(shared: S
 
 def test_words_name_the_kernel_that_keeps_its_scores(shared: SharedTools, tmp_path: Path) -> None:
     variants = variants_of(ATTENTION["attention"], shared, tmp_path)
-    assert [v.name for v in variants] == ["naive", "online", "tuned"]
+    assert [v.name for v in variants] == ["naive", "online", "multistage"]
     assert redirect("like flash attention", variants) == variants[1]
 
 
