@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
-from cutegen_core.propose.playbook.long_rows import LongRows, add_long_rows
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.rows.long_rows import LongRows, add_long_rows
 from cutegen_core.propose.playbook.writing import RegionText, render
 
 _SHORT = 128

@@ -183,7 +183,7 @@ class ProductKernel(RegionKernel):
         a, b = self.region.a, self.region.b
         assert a is not None
         assert b is not None
-        self.dtype = a.dtype
+        self.dtype, self.kept = a.dtype, self.region.kept
         sides = {id(a): (rows, inner), id(b): (columns, inner)}
         for access in self.region.accesses:
             if id(access) in sides and self.mapped:

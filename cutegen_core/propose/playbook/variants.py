@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
-from cutegen_core.propose.playbook import attention
 from cutegen_core.propose.playbook.by_shape import (
     has_invariants,
     rows_tuned,
@@ -20,7 +19,6 @@ from cutegen_core.propose.playbook.by_shape import (
     strips_tuned,
     strips_vector,
 )
-from cutegen_core.propose.playbook.long_rows import has_vectors, long_rows, split_rows, wanted_shares
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.one_launch import (
     columns,
@@ -35,6 +33,8 @@ from cutegen_core.propose.playbook.one_launch import (
 )
 from cutegen_core.propose.playbook.products import menu as products
 from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
+from cutegen_core.propose.playbook.rows import attention
+from cutegen_core.propose.playbook.rows.long_rows import has_vectors, long_rows, split_rows, wanted_shares
 from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.windows import launches as windows
 from cutegen_core.propose.playbook.writing import Level, RegionText, ScratchText, write_file
@@ -119,7 +119,7 @@ def menu_of(region: Region, target: Target = ANY, *, alone: bool = True) -> tupl
         walked = (a for a in region.accesses if region.varies(a) and not a.counted)
         return SCAN if all(region.reduced[0].stride(a).text == "1" for a in walked) else SCAN_STRIDED
     if region.sliding is not None:
-        return windows.menu(region)
+        return windows.menu(region, target)
     if region.kind is Kind.STRIPS:
         wide = STRIPS_HOISTED if has_invariants(region) else STRIPS
         return wide if are_strips(region) else STRIPS[:1]
