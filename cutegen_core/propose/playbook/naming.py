@@ -50,8 +50,9 @@ class Naming:
     def let(self, wanted: str, expression: str) -> str:
         """Return the name of a number of the plan; the same expression has one name in a file."""
         if expression not in self.lets:
-            assert wanted not in _RESERVED, f"{wanted}: a template has a variable of that name"
-            self.lets[expression] = fresh(wanted, self.taken)
+            name = fresh(wanted, self.taken | _RESERVED)
+            self.taken.add(name)
+            self.lets[expression] = name
         return self.lets[expression]
 
     def tensor(self, name: str) -> str:
