@@ -39,7 +39,7 @@ def main() -> None:
     scratch, memory_bytes = Path(sys.argv[1]), int(sys.argv[2])
     os.environ.setdefault("USER", "cutegen")  # torch asks for a user name, and /etc/passwd is unreadable
     level = shut_in(scratch, memory_bytes)
-    tempfile.gettempdir()  # looked for here, since a file's process can write nowhere, and torch asks when it is imported
+    tempfile.gettempdir()  # looked for here: a file's process can write nowhere, and torch asks at its import
 
     def serve_file(channel: socket.socket) -> None:
         shut_in_file(level, scratch)

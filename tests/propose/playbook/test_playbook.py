@@ -151,7 +151,7 @@ def test_names_that_cute_or_the_templates_use_are_not_hidden() -> None:
     inputs = tuple(TensorSpec(n, "float32", (8, 64)) for n in ("copy", "row"))
     signature = Signature(inputs, (TensorSpec("out", "float32", (8, 64), TensorRole.OUTPUT),))
     source = propose(Graph(nodes, ("y",)), signature, "add")[1].source
-    assert 'args = ["copy", "row", "out", "n"]' in source
+    assert 'args = ["copy", "row", "out", "elements"]' in source
     assert "float const* copy_, float const* row_" in source
 
 
