@@ -3,42 +3,42 @@
 from __future__ import annotations
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
+from cutegen_core.propose.playbook.long_rows import add_long_rows
 from cutegen_core.propose.playbook.naming import Naming
-from cutegen_core.propose.playbook.one_launch import block_a_row
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.writing import RegionText, render
 
-_HELD = (128, 1024, 2048, 3072, 4096)
-"""Vectors of a row that a kernel of tiles is made for: the first by a warp a row, the longest by more threads."""
+_HELD = (128, 256, 512, 1024, 2048)
+"""Vectors of a row that a kernel of tiles is made for: the first by a warp a row."""
 
 
 def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     """Give each length of rows as many threads, and as many vectors a thread, as hold it.
 
     A region among others has only the kernel for the length that was traced: the small workloads of a chain reach no
-    other one. The longest rows, and those that are no whole, aligned vectors, go element by element, by one launch.
+    other one. One launch has the longest rows and those that are no whole, aligned vectors.
     """
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     held = _lengths(region.reduced[-1].extent.size // k.width) if suffix else _HELD
     if not held:
-        return block_a_row(piece, k, tuned=True)
-    block = piece.param("BLOCK", 512, 256, 512, 1024)
-    long = piece.param("LONG", 1024, 512, 1024) if held[-1] > 2048 else ""
+        add_long_rows(piece, k)
+        return piece
+    items = piece.param("ITEMS", 4, 2, 4, 8)
     hints = [piece.param("ONCE", 0, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
     hints += [piece.param("LATE", 0, 0, 1)] if k.late else []
     piece.code = render("rows_tiles.cu.j2", k=k)
     shorter = ""
     for most in held:
-        group = "32" if most == _HELD[0] else block if most <= 2048 else long
-        rows, items = ("4", "4") if group == "32" else ("1", f"{most} / {group}")
+        group, each, rows = f"{most} / {items}", items, "2" if most <= 256 else "1"
+        if most == _HELD[0]:
+            group, each, rows = "32", "4", "4"
+        threads = f"{rows} * {group}".replace("/", "//")
         when = [k.aligned, *([shorter] if shorter else []), f"{k.cols} <= {most * k.width}"]
-        grid, threads = (f"ceil_div({k.rows}, {rows})", "128") if rows != "1" else (k.rows, group)
-        kernel = f"{name}<{', '.join((group, rows, items, *hints))}>"
-        piece.launch(kernel, (grid,), (threads,), k, " and ".join(when))
+        kernel = f"{name}<{', '.join((group, rows, each, *hints))}>"
+        piece.launch(kernel, (f"ceil_div({k.rows}, {rows})",), (threads,), k, " and ".join(when))
         shorter = f"{k.cols} > {most * k.width}"
-    k.name = f"{name}_streaming"
-    piece.code += "\n" + render("rows_block.cu.j2", k=k, p={"BLOCK": block})
-    piece.launch(f"{k.name}<{block}>", (k.rows,), (block,), k, f"not ({k.aligned}) or {shorter}")
+    k.name = f"{name}_long"
+    add_long_rows(piece, k, f"not ({k.aligned}) or {shorter}")
     return piece
 
 

@@ -58,6 +58,15 @@ class RegionKernel(ABC):
         """Return the C++ parameter list."""
         return self._parameters.text
 
+    def pass_number(self, wanted: str, expression: str, ctype: str) -> str:
+        """Add a number of the plan to the parameters and return its name."""
+        return self._parameters.number(wanted, expression, ctype)
+
+    @property
+    def names(self) -> str:
+        """Return the parameters' names, as one kernel's function passes them on to another."""
+        return self._parameters.names
+
     @property
     def arguments(self) -> tuple[str, ...]:
         """Return the plan's arguments, in the order of `parameters`."""
@@ -68,7 +77,7 @@ class ElementwiseKernel(RegionKernel):
     """A kernel that computes every element by itself with a device function: `n` elements, vectors of `width`."""
 
     def _lay_out(self) -> None:
-        self.n = self._parameters.number("n", self.region.elements, "long")
+        self.n = self._parameters.number("elements", self.region.elements, "long")
         modes = self.region.outer or NO_MODES
         for access in self.region.accesses:
             flat = self.region.is_flat(access)
@@ -174,7 +183,7 @@ class ProductKernel(RegionKernel):
         a, b = self.region.a, self.region.b
         assert a is not None
         assert b is not None
-        self.dtype = a.dtype
+        self.dtype, self.kept = a.dtype, self.region.kept
         sides = {id(a): (rows, inner), id(b): (columns, inner)}
         for access in self.region.accesses:
             if id(access) in sides and self.mapped:
@@ -238,6 +247,17 @@ class AttentionKernel(RegionKernel):
         self.exp = "expf" if self.ctype == "float" else "exp"
         assert self.region.attention is not None
         self.causal = self.region.attention.causal
+
+    def pass_whole(self, width: int) -> None:
+        """Make a parameter of whether all rows are whole, aligned vectors; `whole` is what it is called in C++."""
+        columns, depth = self.region.outer[-1], self.region.reduced[1]
+        texts: dict[str, None] = {}
+        for access, walked in zip(self.region.accesses, (depth, depth, columns, columns), strict=True):
+            others = [m for m in (*self.region.outer, *self.region.reduced) if m is not walked]
+            found = [walked.extent.text, access.offset.text, *(m.stride(access).text for m in others)]
+            texts |= dict.fromkeys(text for text in found if text != "0")
+        condition = " and ".join(f"{self.naming.let('step', text)} % {width} == 0" for text in texts)
+        self.whole = self._parameters.number("whole", condition, "bool")
 
     @property
     def scale(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutegen_core.propose.playbook.kernels import AttentionKernel, ElementwiseKernel, RowsKernel, ScanKernel
+from cutegen_core.propose.playbook.kernels import ElementwiseKernel, RowsKernel, ScanKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.writing import RegionText, render
@@ -97,7 +97,7 @@ def columns(region: Region, name: str, naming: Naming, suffix: str, tuned: bool 
     }
     if tuned:
         piece.where.append(f"{p['BX']} * {p['BY']} <= 1024")
-    piece.code = render("rows_columns.cu.j2", k=k, p=p)
+    piece.code = render("rows_columns.cu.j2", k=k, p=p, split="")
     grid = (f"ceil_div({k.rows}, {p['BX']})",)
     piece.launch(f"{name}<{p['BX']}, {p['BY']}>", grid, (p["BX"], p["BY"]), k)
     return piece
@@ -118,18 +118,4 @@ def scan_block(region: Region, name: str, naming: Naming, suffix: str, tuned: bo
     piece.code = render("scan_block.cu.j2", k=k, prefetch=tuned)
     piece.launch(f"{name}<{block}, {k.width}>", (k.rows,), (block,), k, k.aligned)
     piece.launch(f"{name}<{block}, 1>", (k.rows,), (block,), k, f"not ({k.aligned})")
-    return piece
-
-
-def attention(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
-    """Give a block as many columns of the result as the traced workload has, up to 1024, and fewer queries for more."""
-    piece, k = RegionText(suffix), AttentionKernel(region, name, naming)
-    slices = next((s for s in (1, 2, 4, 8) if s * 64 >= region.outer[-1].extent.size), 16)
-    most = max(1, min(4, 16 // slices))
-    queries = piece.param("RM", most, *(sorted({max(1, most // 2), most}) if tuned else ()))
-    keys = piece.param("BN", 32, *((16, 32) if tuned else ()))
-    columns = piece.param("SLICES", slices)
-    piece.code = render("attention.cu.j2", k=k)
-    grid = (f"ceil_div({k.M}, 16 * {queries}) * {k.L}", f"ceil_div({k.E}, 64 * {columns})")
-    piece.launch(f"{name}<{queries}, {keys}, {columns}>", grid, ("256",), k)
     return piece

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
+from cutegen_core.propose.playbook import attention
 from cutegen_core.propose.playbook.by_shape import (
     has_invariants,
     rows_tuned,
@@ -19,9 +20,9 @@ from cutegen_core.propose.playbook.by_shape import (
     strips_tuned,
     strips_vector,
 )
+from cutegen_core.propose.playbook.long_rows import has_vectors, long_rows, split_rows, wanted_shares
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.one_launch import (
-    attention,
     columns,
     elementwise_naive,
     elementwise_tuned,
@@ -83,6 +84,11 @@ STRIPS_HOISTED = (
     Level("tuned", "threads a strip chosen by its length, vectors and streaming tunable", strips_tuned),
 )
 ROWS_STRIDED = (*ROWS[:2], Level("tuned", "one block a row, block size tunable", partial(rows_block, tuned=True)))
+SPLIT = "each reduction cut into shares for several blocks, which a second kernel puts together in one order"
+ROWS_LONG = (
+    *ROWS[:2],
+    Level("tuned", "vectors along the fastest dimension, what fits of a row kept in shared memory", long_rows),
+)
 COLUMNS = (
     Level("naive", "one thread, one result", rows_naive),
     Level("tiled", "coalesced loads, eight threads share a reduction through shared memory", columns),
@@ -94,11 +100,6 @@ SCAN = (
     Level("tuned", "the next vectors read while the current ones are combined", partial(scan_block, tuned=True)),
 )
 SCAN_STRIDED = (SCAN[0], Level("tuned", "one thread a row, block size tunable", partial(scan_naive, tuned=True)))
-ATTENTION = (
-    Level("naive", "scores in memory, a kernel for each step", attention),
-    Level("online", "online softmax over tiles of keys, scores kept in the block", attention),
-    Level("tuned", "online softmax with tiles of queries and keys tunable", partial(attention, tuned=True)),
-)
 
 
 def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
@@ -108,15 +109,22 @@ def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
     if region.kind is Kind.PRODUCT:
         return products.menu(region, target)
     if region.kind is Kind.ATTENTION:
-        return ATTENTION
+        return attention.menu(region)
     if region.kind is Kind.SCAN:
         walked = (a for a in region.accesses if region.varies(a) and not a.counted)
         return SCAN if all(region.reduced[0].stride(a).text == "1" for a in walked) else SCAN_STRIDED
     if region.sliding is not None:
-        return windows.menu(region)
+        return windows.menu(region, target)
     if region.kind is Kind.STRIPS:
         wide = STRIPS_HOISTED if has_invariants(region) else STRIPS
         return wide if are_strips(region) else STRIPS[:1]
+    shares = wanted_shares(region, target.device.sm_count if target.device else products.SM_COUNT)
+    if shares > 1:
+        return (*_rows_menu(region)[:-1], Level("split", SPLIT, partial(split_rows, shares=shares)))
+    return _rows_menu(region)
+
+
+def _rows_menu(region: Region) -> tuple[Level, ...]:
     varying = [a for a in region.accesses if region.varies(a) and not a.counted]
     if not any(region.reduced[-1].stride(a).text == "1" for a in varying):
         return COLUMNS
@@ -128,7 +136,9 @@ def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
     )  # fmt: skip
     # A single row has one launch for all lengths: small workloads reach no other one, whatever its length is.
     several = prod(mode.extent.size for mode in region.outer) > 1
-    return ROWS if len(region.reduced) == 1 and contiguous and several else ROWS_STRIDED
+    if len(region.reduced) == 1 and contiguous and several:
+        return ROWS
+    return ROWS_LONG if has_vectors(region) else ROWS_STRIDED
 
 
 def ladder(planner: Planner, target: Target = ANY) -> list[tuple[Level, ...]]:

@@ -27,8 +27,8 @@ SEGMENTS = (*ALL, "balanced")
 MENUS = {
     "gather_rows": ALL, "gather_mean": SEGMENTS, "gather_mean_fp16": SEGMENTS, "gather_mean_bf16": SEGMENTS,
     "gather_mean_backward": SEGMENTS, "gather_mean_backward_deterministic": SEGMENTS,
-    "gather_mean_backward_deterministic_bf16": SEGMENTS, "sage_layer": ("naive", "packed", "fused"),
-    "gat_softmax_aggregate": ALL,
+    "gather_mean_backward_deterministic_bf16": SEGMENTS,
+    "sage_layer": ("naive", "packed", "fused", "multistage", "3xTF32"), "gat_softmax_aggregate": ALL,
 }  # fmt: skip
 BY_DEFAULT = ("gather_rows", "gather_mean", "gather_mean_backward", "sage_layer", "gat_softmax_aggregate")
 AWKWARD = {

@@ -95,6 +95,10 @@ LONG = {
     "long halves and their largest": problem(
         "(x.float() * x.float().sum(1, keepdim=True), x.amax(1))", {"R": 2, "C": 33024}, {"R": 1, "C": 33030},
         x="torch.randn(R, C).half()"),
+    "few long rows, each by several blocks": problem(
+        "(torch.softmax(x, 1), torch.argmax(x, 1))", {"R": 2, "C": 131076}, {"R": 3, "C": 4099}, **DRAW),
+    "few columns, each by several blocks": problem(
+        "(x.abs().sum(0), x.amax(0) * 2)", {"R": 40000, "C": 8}, {"R": 4001, "C": 7}, **DRAW),
 }  # fmt: skip
 QKV = {"q": "torch.randn(B, M, K)", "k": "torch.randn(B, N, K)", "v": "torch.randn(B, N, K)"}
 ATTENTION = {
@@ -111,6 +115,15 @@ ATTENTION = {
         {"B": 1, "M": 3, "N": 5, "K": 1090}, **QKV),
     "scores far apart": problem(
         "F.scaled_dot_product_attention(q * 60, k, v)", HEADS, {"B": 1, "M": 9, "N": 41, "K": 5}, **QKV),
+    "halves": problem(
+        "F.scaled_dot_product_attention(q, k, v)", {"B": 2, "M": 40, "N": 72, "K": 72},
+        {"B": 1, "M": 9, "N": 21, "K": 5}, **{name: f"{drawn}.half()" for name, drawn in QKV.items()}),
+    "causal halves, several tiles": problem(
+        "F.scaled_dot_product_attention(q, k, v, is_causal=True)", {"B": 2, "M": 200, "N": 150, "K": 128},
+        {"B": 1, "M": 37, "N": 21, "K": 5}, **{name: f"{drawn}.half()" for name, drawn in QKV.items()}),
+    "halves of two warps a row, a scale below zero": problem(
+        "F.scaled_dot_product_attention(q, k, v, scale=-0.1)", {"B": 1, "M": 70, "N": 130, "K": 640},
+        {"B": 1, "M": 9, "N": 21, "K": 300}, **{name: f"{drawn}.half()" for name, drawn in QKV.items()}),
     "written out, with a scale that follows the sizes": problem(
         "torch.softmax(q @ k.transpose(-1, -2) * K ** -0.5, -1) @ v", {"B": 2, "M": 16, "N": 24, "K": 8},
         {"B": 1, "M": 9, "N": 21, "K": 5}, **QKV),
@@ -118,7 +131,7 @@ ATTENTION = {
 CASES = {**SCANS, **PLACES, **LOSSES, **NORMS, **LONG, **ATTENTION}
 ALWAYS = (
     "reversed", "position of the largest, with equals and NaN", "batch norm in training",
-    "group norm whose groups follow the sizes", "attention",
+    "group norm whose groups follow the sizes", "attention", "halves",
 )  # fmt: skip
 """One of each kind; the others are thorough."""
 

@@ -24,6 +24,7 @@ THIN = {"N": 1, "C": 2, "O": 4, "K": 2, "D": 5, "H": 5, "W": 5}
 X1, X2, X3 = "torch.randn(N, C, L)", "torch.randn(N, C, H, W)", "torch.randn(N, C, D, H, W)"
 EDGES = f"{X2}.index_fill(3, torch.tensor([0]), torch.inf).index_fill(2, torch.tensor([0]), -torch.inf)"
 NANS = f"{X2}.index_fill(2, torch.tensor([0]), torch.nan)"
+FACTORS = "torch.randn(C, O, K, 2).index_fill(1, torch.tensor([2]), torch.inf)"
 CONVOLUTIONS = {
     "1D, strided, padded, dilated": problem(
         "F.conv1d(x, w, b, stride=2, padding=3, dilation=2)", LINE, SHORT, x=X1, w="torch.randn(O, C, K)",
@@ -76,6 +77,18 @@ CONVOLUTIONS = {
     "transposed 3D": problem(
         "F.gelu(F.conv_transpose3d(x, w, b, stride=2, padding=1, output_padding=1))", BLOCK, THIN, x=X3,
         w="torch.randn(C, O, 3, K, 3)", b="torch.randn(O)"),
+    "2D, grouped, bfloat16": problem(
+        "F.conv2d(x, w, b, stride=(2, 1), padding=(1, 0), dilation=(1, 2), groups=2)", {**IMAGE, "C": 20, "O": 36},
+        {**SMALL, "C": 6, "O": 10}, x=f"{X2}.bfloat16()", w="(torch.randn(O, C // 2, K, 2) / 4).bfloat16()",
+        b="torch.randn(O).bfloat16()"),
+    "3D, float16": problem(
+        "F.conv3d(x, w, padding=(0, 1, 1))", {**BLOCK, "C": 11, "O": 40}, THIN, x=f"{X3}.half()",
+        w="(torch.randn(O, C, K, 2, 3) / 8).half()"),
+    "transposed 2D, infinite factors": problem(
+        "F.conv_transpose2d(x, w, stride=(2, 1), padding=1, output_padding=(1, 0))", IMAGE, SMALL, x=X2, w=FACTORS),
+    "transposed 2D, infinite factors, float16": problem(
+        "F.conv_transpose2d(x, w, stride=2, padding=1, dilation=(1, 3))", {**IMAGE, "C": 12}, SMALL, x=f"{X2}.half()",
+        w=f"({FACTORS} / 4).half()"),
     "infinities and padding": problem(
         "F.conv2d(x, w, padding=1)", IMAGE, SMALL, x=EDGES, w="torch.rand(O, C, K, 2) + 0.1"),
 }  # fmt: skip
@@ -142,11 +155,13 @@ def test_numbers_of_the_graph_follow_the_workload(case: str, shared: SharedTools
 @pytest.mark.parametrize(
     ("case", "names"),
     [
-        ("2D, then what follows", ["naive", "tiled", "multistage"]),
-        ("transposed 1D", ["naive", "tiled", "multistage"]),
-        ("2D, grouped", ["naive", "tiled", "prefetch"]),
-        ("2D, float16", ["naive", "tiled", "prefetch"]),
-        ("depthwise 2D", ["naive", "direct", "tuned"]),
+        ("2D, then what follows", ["naive", "tiled", "multistage", "3xTF32"]),
+        ("transposed 1D", ["naive", "tiled", "multistage", "3xTF32"]),
+        ("2D, grouped", ["naive", "tiled", "prefetch", "3xTF32"]),
+        ("3D, grouped, few filters", ["naive", "direct", "tuned"]),
+        ("transposed 2D, grouped", ["naive", "tiled", "prefetch", "3xTF32"]),
+        ("2D, float16", ["naive", "tiled", "tensor cores"]),
+        ("depthwise 2D", ["naive", "direct", "staged"]),
         ("mean 3D", ["naive", "direct", "tuned"]),
         ("one tap", ["naive", "tiled", "multistage"]),
     ],

@@ -22,12 +22,15 @@ from cutegen_core.propose.playbook.values import (
     Reshape,
     Scan,
     Value,
+    reductions,
 )
 
 _BLOCKS = 256
 """Results below which a reduction leaves most of a GPU idle."""
 _ELEMENTS = 1 << 16
 """Elements from which a second kernel pays."""
+_ROWS, _LENGTH = 64, 1 << 17
+"""Rows that leave most of a GPU idle, and their length from which it pays to reduce each by several blocks."""
 
 
 def spread(value: Value) -> Value:
@@ -55,7 +58,7 @@ class _Choice:
     def _rebuilt(self, value: Value) -> Value:
         match value:
             case Compute():
-                return replace(value, operands=tuple(self.of(o) for o in value.operands))
+                return replace(value, operands=tuple(self._apart(self.of(o), value) for o in value.operands))
             case DotProductAttention() if self._simplest:
                 return self.of(value.plain)
             case DotProductAttention():
@@ -70,6 +73,19 @@ class _Choice:
             case Move() | Reshape() | Scan() | Flip():
                 return replace(value, operand=self.of(value.operand))
         return value
+
+    def _apart(self, operand: Value, whole: Value) -> Value:
+        """Return an operand of few, long rows as a tensor of its own, so that several blocks share each row."""
+        few = not self._simplest and operand.numel < min(whole.numel, _ROWS)
+        return (
+            Reshape(operand.dims, operand.dtype, operand)
+            if few and any(map(_is_long, reductions(operand)))
+            else operand
+        )
+
+
+def _is_long(value: Reduce) -> bool:
+    return value.operand.numel // max(1, value.numel) >= _LENGTH
 
 
 def _in_two(value: Reduce) -> Reduce:

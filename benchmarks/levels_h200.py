@@ -1,0 +1,358 @@
+"""The playbook's last kernel for each file of a KernelBench level on the GPUs of this machine, in turns with torch.
+
+    python -m benchmarks.levels_h200 CHECKOUT [--level 1] [--only 19 20 ...] [--budget-s 300] [--gpus 1]
+
+1. The playbook writes the last kernel of each file for this device, which is compiled with its default parameters. A
+   file that the playbook does not cover is listed with the reason. Meanwhile other processes run torch.compile on the
+   files, so that its cache has them.
+2. A process a GPU takes its share of the files: kernel, eager and torch.compile run in turns over the same tensors,
+   each sample after a flush of the L2, below the power limit, TF32 off. The kernel's whole result is held against the
+   eager one's; the emulator's judge is stricter, and is not asked here.
+3. `results/levelN_h200.json` gets a row for each file, and over all files the geometric means, fast_p and shares of
+   the bound: bytes and FLOPs of the traced graph at the copy bandwidth measured here and the nominal peak of the dtype.
+
+fast_p: the share of files that are right and more than p times as fast (Ouyang et al., "KernelBench", 2025).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import conditions
+from benchmarks.products_h200 import Kitchen, Made, Row, _only
+from benchmarks.rows_h200 import PEAK_TFLOPS, _compared, _copy_bandwidth, _in_turns
+from cutegen_core.evaluate.roofline.work import graph_work
+from cutegen_core.judge.reference import Reference
+from cutegen_core.kernel import kernel_file
+from cutegen_core.machine.device import choose_device
+from cutegen_core.problems import sets
+from cutegen_core.propose import playbook
+from cutegen_core.records.errors import CutegenError
+from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+
+WARMING_SHARE, SETUP_SHARE = 0.4, 0.9
+"""Of the budget: when the processes that warm torch.compile's cache are stopped, and when no file is begun any more."""
+PEAKS = PEAK_TFLOPS | {"float64": 34.0}
+FAST = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
+_ROW, _BEGUN = "ROW ", "BEGUN "
+
+
+@dataclass(frozen=True)
+class FileCase:
+    """A file of the level."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @property
+    def problem(self) -> Problem:
+        own = (Workload("own", WorkloadRole.BENCHMARK),)
+        return Problem(self.name, self.name, self.path.read_text(), "benchmark", own)
+
+
+class LevelKitchen(Kitchen):
+    """Compiles the last kernel of each file; `refused` says why a file has none, `work` what its graph takes."""
+
+    refused: dict[str, str]
+    work: dict[str, Row]
+
+    def _jobs(self, case: Any) -> Iterator[Any]:  # noqa: ANN401 - what the kitchen of products calls a job
+        reference = Reference(case.problem, self.folder, worker=self._worker)
+        own = case.problem.workloads[0]
+        try:
+            graph, signature = reference.graph(own), reference.signature(own)
+            last = playbook.propose(graph, signature, case.name, playbook.Target(self.device))[-1]
+            file = kernel_file.parse(last.source)
+            plan = file.plan(signature, self.device, file.defaults())
+        except (playbook.NotInPlaybook, CutegenError) as reason:
+            self.refused[case.name] = str(reason)
+            return
+        counted = graph_work(graph, signature)
+        self.work[case.name] = {"bytes": counted.moved_bytes, "flops": dict(counted.flops)}
+        yield case, last.name, _only(file, plan), {}, plan, signature
+
+
+# ---- torch.compile's cache
+
+
+def warm(files: Sequence[Path]) -> None:
+    """Run torch.compile on these files, so that its cache has them; leave the name of each on standard output."""
+    import torch
+
+    for path in files:
+        try:
+            live = _live(torch, path)
+            _compiled(torch, live)()
+            torch.cuda.synchronize()
+            print(path.stem, flush=True)
+        except RuntimeError as error:  # memory, shared with the other processes; or a file torch.compile cannot take
+            print(f"{path.stem}: {error}", file=sys.stderr)
+        live = None
+        torch._dynamo.reset()
+        torch.cuda.empty_cache()
+
+
+def _live(torch: Any, path: Path) -> Any:  # noqa: ANN401
+    from cutegen_core.judge.reference_process.loading.live import instantiate
+
+    torch.set_grad_enabled(False)
+    torch.set_default_device("cuda")
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    return instantiate(path.read_text(), path.stem)
+
+
+def _compiled(torch: Any, live: Any) -> Callable[[], Any]:  # noqa: ANN401
+    model = torch.compile(live.model, dynamic=False)
+    args, kwargs = live.arguments(live.tensors)
+    return lambda: model(*args, **kwargs)
+
+
+# ---- in turns, in a process of its own
+
+
+def direct(folder: Path, files: Sequence[Path], warmed: Sequence[str], deadline: float) -> None:
+    """Measure the kernels of `files`; print a row for each."""
+    import torch
+
+    torch.set_default_device("cuda")
+    bandwidth = _copy_bandwidth(torch)
+    print(f"{_ROW}{json.dumps({'case': 'copy', 'gbs': bandwidth})}", flush=True)
+    for path in files:
+        kept = folder / f"{path.stem}.json"
+        if time.time() > deadline:
+            print(f"{path.stem}: no time left", flush=True)
+        elif kept.exists():
+            print(f"{_BEGUN}{path.stem}", flush=True)
+            plain = json.loads(kept.read_text())
+            work = plain.pop("work")
+            row = _measured(torch, path, Made.from_json(plain), compiled=path.stem in warmed)
+            print(f"{_ROW}{json.dumps(row | _share(row, work, bandwidth))}", flush=True)
+            torch._dynamo.reset()
+            torch.cuda.empty_cache()
+
+
+def _measured(torch: Any, path: Path, made: Made, *, compiled: bool) -> Row:  # noqa: ANN401
+    from cutegen_core.execute.cuda.driver import DriverError
+    from cutegen_core.execute.cuda.launching import DeviceTensor, LaunchRefused, LoadedProgram
+
+    row: Row = {"case": path.stem, "kernel": made.level} | made.facts
+    try:
+        live = _live(torch, path)
+        expected = live.call(live.tensors)
+        if len(expected) != 1:
+            return row | {"failure": "more than one output"}
+        out = torch.empty(expected[0].shape, dtype=expected[0].dtype)
+        places = {n: DeviceTensor(t.data_ptr(), t.nbytes, False) for n, t in live.tensors.items()}
+        places["out"] = DeviceTensor(out.data_ptr(), out.nbytes, True)
+        spaces = {s.name: torch.zeros(max(1, s.nbytes), dtype=torch.uint8) for s in made.program.scratch}
+        program = LoadedProgram(made.cubin, made.program, [places], {n: t.data_ptr() for n, t in spaces.items()})
+        out.fill_(float("nan") if out.is_floating_point() else -1)
+        stream = torch.cuda.current_stream().cuda_stream
+        program.run(stream, 0)
+        torch.cuda.synchronize()
+        row |= _compared(torch, out, expected[0].contiguous())
+        del expected
+        contenders: dict[str, Callable[[], Any]] = {
+            "kernel": lambda: program.run(stream, 0),
+            "eager": lambda: live.call(live.tensors),
+        }
+        if compiled:
+            contenders["compile"] = _compiled(torch, live)
+            contenders["compile"]()
+        medians = _in_turns(torch, contenders)
+        program.unload()
+    except (LaunchRefused, DriverError, torch.OutOfMemoryError, CutegenError) as failure:
+        return row | {"failure": str(failure)[:300]}
+    us = medians["kernel"]
+    row |= {"us": round(us, 2)} | {f"us_{n}": round(medians[n], 2) for n in contenders if n != "kernel"}
+    return row | {f"vs_{n}": round(medians[n] / us, 3) for n in contenders if n != "kernel"}
+
+
+def _share(row: Row, work: Row, bandwidth: float) -> Row:
+    """Return the bound, in microseconds, and the kernel's share of it."""
+    pipes = {kind: 1e-6 * count / PEAKS.get(kind, PEAKS["float32"]) for kind, count in work["flops"].items()}
+    bound = max([1e-3 * work["bytes"] / bandwidth, *pipes.values()])
+    return {"bound_us": round(bound, 2)} | ({"share": round(bound / row["us"], 4)} if "us" in row else {})
+
+
+# ---- the whole
+
+
+def main() -> int:
+    asked = _arguments()
+    if asked.warm:
+        warm(asked.files)
+        return 0
+    if asked.direct:
+        direct(Path(asked.direct), asked.files, asked.warmed, asked.deadline)
+        return 0
+    begun, device = time.monotonic(), choose_device(None)
+    cases = [FileCase(path) for path in _files(asked)]
+    with tempfile.TemporaryDirectory(prefix="cutegen-levels-") as scratch:
+        folder, kept = Path(scratch), Path(scratch) / "made"
+        kept.mkdir()
+        os.environ |= {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+        warmers = [] if asked.compile_only else _start_warmers([c.path for c in cases], asked.warmers, asked.gpus)
+        kitchen = LevelKitchen(device, folder, asked.compilers)
+        kitchen.refused, kitchen.work = {}, {}
+        rows = _compile(cases, kitchen, kept)
+        rows += [{"case": name, "refused": reason} for name, reason in kitchen.refused.items()]
+        print(f"{len(cases)} files, compiled in {time.monotonic() - begun:.0f} s", flush=True)
+        if not asked.compile_only:
+            warmed = _finish(warmers, WARMING_SHARE * asked.budget_s - (time.monotonic() - begun))
+            print(f"torch.compile has {len(warmed)} at {time.monotonic() - begun:.0f} s", flush=True)
+            until = time.time() + SETUP_SHARE * asked.budget_s - (time.monotonic() - begun)
+            shares = [[c.path for c in cases][gpu :: asked.gpus] for gpu in range(asked.gpus)]
+            with ThreadPoolExecutor(asked.gpus) as pool:
+                for found in pool.map(lambda k: _measure(kept, shares[k], warmed, until, k), range(asked.gpus)):
+                    rows += found
+            whole = _summary(rows, len(cases))
+            print(json.dumps(whole, indent=1), flush=True)
+            body = {"device": asdict(device), "summary": whole, "rows": sorted(rows, key=_number)}
+            conditions.write(f"level{asked.level}_h200", body)
+    for row in rows:
+        if "us" not in row and row["case"] != "copy":
+            print(row["case"], row.get("refused") or row.get("failure"), flush=True)
+    return 0
+
+
+def _files(asked: argparse.Namespace) -> list[Path]:
+    paths = [Path(name) for name in sets.resolve(f"level{asked.level}", Path(asked.checkout))]
+    return [path for path in paths if not asked.only or path.stem.split("_")[0] in asked.only]
+
+
+def _number(row: Row) -> tuple[int, str]:
+    found = re.match(r"\d+", row["case"])
+    return (int(found[0]) if found else 0), row["case"]
+
+
+def _compile(cases: Sequence[FileCase], kitchen: LevelKitchen, kept: Path) -> list[Row]:
+    """Compile the kernels to files in `kept`; return the rows of those that failed."""
+    failed: list[Row] = []
+    try:
+        for one in kitchen.make(cases):  # type: ignore[arg-type]
+            if isinstance(one, Made):
+                (kept / f"{one.case}.json").write_text(json.dumps(one.to_json() | {"work": kitchen.work[one.case]}))
+            else:
+                failed.append(one)
+    finally:
+        kitchen.close()
+    return failed
+
+
+def _start_warmers(paths: Sequence[Path], count: int, gpus: int) -> list[subprocess.Popen[str]]:
+    return [
+        subprocess.Popen(_again("--warm", "--files", *map(str, paths[k::count])), stdout=subprocess.PIPE, text=True,
+                         stderr=subprocess.DEVNULL, env=os.environ | {"CUDA_VISIBLE_DEVICES": str(k % gpus)})
+        for k in range(min(count, len(paths)))
+    ]  # fmt: skip
+
+
+def _finish(warmers: Sequence[subprocess.Popen[str]], left_s: float) -> set[str]:
+    """Wait so long at most; return the files that the cache has."""
+    deadline, done = time.monotonic() + left_s, set[str]()
+    for child in warmers:
+        try:
+            out, _ = child.communicate(timeout=max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            out, _ = child.communicate()
+        done |= set(out.split())
+    return done
+
+
+def _measure(kept: Path, paths: Sequence[Path], warmed: set[str], until: float, gpu: int) -> list[Row]:
+    """Run `direct` in a process of its own, again after a file that ended it, and return its rows."""
+    left, rows = list(paths), list[Row]()
+    while left:
+        arguments = ["--direct", str(kept), "--deadline", str(until), "--warmed", *sorted(warmed)]
+        begun = ""
+        with subprocess.Popen(
+            _again(*arguments, "--files", *map(str, left)), stdout=subprocess.PIPE, text=True,
+            env=os.environ | {"CUDA_VISIBLE_DEVICES": str(gpu)},
+        ) as child:  # fmt: skip
+            assert child.stdout is not None
+            for line in child.stdout:
+                if line.startswith(_ROW):
+                    rows.append(json.loads(line.removeprefix(_ROW)))
+                    show(rows[-1])
+                elif line.startswith(_BEGUN):
+                    begun = line.removeprefix(_BEGUN).strip()
+                else:
+                    print(line, end="", flush=True)
+        if child.returncode == 0 or not begun:
+            break
+        rows.append({"case": begun, "failure": f"ended the process: {child.returncode}", "right": False})
+        show(rows[-1])
+        left = left[[p.stem for p in left].index(begun) + 1 :]
+    return rows
+
+
+def _summary(rows: Sequence[Row], files: int) -> Mapping[str, Any]:
+    """Return means over the files that were timed and right, and fast_p over all files."""
+    timed = [row for row in rows if "us" in row and row["right"]]
+    whole: dict[str, Any] = {"files": files, "timed_and_right": len(timed)}
+    for other in ("eager", "compile"):
+        ratios = [row[f"vs_{other}"] for row in timed if f"vs_{other}" in row]
+        if ratios:
+            whole[f"geometric_mean_vs_{other}"] = round(math.exp(sum(map(math.log, ratios)) / len(ratios)), 3)
+            whole[f"counted_vs_{other}"] = len(ratios)
+            whole[f"fast_p_vs_{other}"] = {p: round(sum(r > p for r in ratios) / files, 3) for p in FAST}
+    if timed:
+        whole["mean_share_of_bound"] = round(sum(row["share"] for row in timed) / len(timed), 3)
+    return whole
+
+
+def show(row: Row) -> None:
+    """Print one row."""
+    if row["case"] == "copy":
+        print(f"copy {row['gbs']:.0f} GB/s", flush=True)
+    elif "us" in row:
+        against = " ".join(f"{k} {row[f'vs_{k}']:6.2f}x" for k in ("eager", "compile") if f"vs_{k}" in row)
+        print(f"{row['case']:50.50} {row['kernel']:12} {row['us']:9.1f} us  bound {row['bound_us']:9.1f} us "
+              f"{row['share']:6.3f}  {against}", "" if row["right"] else "WRONG", flush=True)  # fmt: skip
+    else:
+        print(f"{row['case']:50.50}", row.get("failure"), flush=True)
+
+
+def _again(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.levels_h200", ".", *arguments]
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkout")
+    parser.add_argument("--level", type=int, default=1)
+    parser.add_argument("--only", nargs="*", default=[], help="numbers of files")
+    parser.add_argument("--budget-s", type=float, default=300.0)
+    parser.add_argument("--gpus", type=int, default=1)
+    parser.add_argument("--compilers", type=int, default=max(1, min(16, (os.cpu_count() or 2) // 2)))
+    parser.add_argument("--warmers", type=int, default=max(1, min(8, (os.cpu_count() or 2) // 3)))
+    parser.add_argument("--compile-only", action="store_true")
+    parser.add_argument("--warm", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--direct", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--files", nargs="*", type=Path, default=[], help=argparse.SUPPRESS)
+    parser.add_argument("--warmed", nargs="*", default=[], help=argparse.SUPPRESS)
+    parser.add_argument("--deadline", type=float, default=0.0, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
