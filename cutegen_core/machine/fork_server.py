@@ -10,6 +10,9 @@ it was asked to import, and starts children as forks of itself, in milliseconds:
 3. Its number goes back through the socket, and later its wait status. It stays a zombie until the other end is closed,
    so that its number is nobody else's while somebody may send signals to it.
 4. Where the other end is closed, the child and its group are killed. Where the client ends, everything does.
+
+A fork of a process with several threads may wait for ever for a lock that one of the others held. Its modules are asked
+to start none (`forking`), and where one has, a child is a new program, which imports them itself.
 """
 
 from __future__ import annotations
@@ -37,6 +40,8 @@ STATUS = struct.Struct(">i")
 """A child's number, and later its exit code as `subprocess` gives it."""
 LARGEST_REQUEST = 1 << 17
 MOST_DESCRIPTORS = 16
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+"""Environment in which importing numpy and torch starts no thread: no pool for products, and no GPU's driver."""
 IDLE_S = 120.0
 """So long after its last child it ends: the next request starts another."""
 _LIFE, _LOG = 0, 1
@@ -102,9 +107,10 @@ class ForkServer:
     def _start(self, request: Request, fds: Sequence[int]) -> None:
         gc.collect()
         gc.freeze()  # what is there stays shared: a child's collector does not write to it
+        alone = len(os.listdir("/proc/self/task")) == 1
         parent, pid = os.getpid(), os.fork()
         if pid == 0:
-            _run(request, fds, parent)
+            _run(request, fds, parent, forked=alone)
         life = socket.socket(fileno=fds[_LIFE])
         for fd in fds[_LOG:]:
             os.close(fd)
@@ -146,8 +152,12 @@ def _wake_when_a_child_ends() -> int:
     return reading
 
 
-def _run(request: Request, fds: Sequence[int], parent: int) -> NoReturn:
-    """Be the child; never returns."""
+def _run(request: Request, fds: Sequence[int], parent: int, *, forked: bool) -> NoReturn:
+    """Be the child; never returns.
+
+    Args:
+        forked: it may go on as the fork that it is; else it becomes a new program.
+    """
     code = 1
     try:
         signal.set_wakeup_fd(-1)
@@ -161,6 +171,8 @@ def _run(request: Request, fds: Sequence[int], parent: int) -> NoReturn:
         os.environ.update(request["environment"] | {"CUTEGEN_PIPES": ",".join(map(str, fds[_LOG + 1 :]))})
         tempfile.tempdir = None  # of another HOME
         os.chdir(request["folder"])
+        if not forked:
+            _become_new(request, fds[_LOG + 1 :])
         sys.path[:] = request["path"]
         sys.argv = [request["module"], *request["arguments"]]
         importlib.import_module(request["module"]).main()
@@ -173,6 +185,15 @@ def _run(request: Request, fds: Sequence[int], parent: int) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _become_new(request: Request, kept: Sequence[int]) -> NoReturn:
+    """Run the child's module in a new program with these descriptors."""
+    for fd in kept:
+        os.set_inheritable(fd, True)
+    code = "import importlib, sys; sys.argv = sys.argv[1:]; importlib.import_module(sys.argv[0]).main()"
+    command = [sys.executable, "-P", "-c", code, request["module"], *request["arguments"]]
+    os.execve(sys.executable, command, os.environ | {"PYTHONPATH": os.pathsep.join(request["path"])} | ONE_THREAD)
 
 
 def _keep_only(kept: Sequence[int]) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from cutegen_core.machine import priority
 from cutegen_core.machine.child_environment import child_environment
-from cutegen_core.machine.fork_server import LARGEST_REQUEST, STATUS
+from cutegen_core.machine.fork_server import LARGEST_REQUEST, ONE_THREAD, STATUS
 from cutegen_core.records.errors import MachineError
 
 _KILLED = -signal.SIGKILL
@@ -132,7 +132,7 @@ class ForkServerClient:
             self._control, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
             command = [sys.executable, "-P", "-m", "cutegen_core.machine.fork_server", str(theirs.fileno())]
             self._process = subprocess.Popen(
-                command, env=child_environment(Path(os.devnull)), pass_fds=[theirs.fileno()], start_new_session=True,
+                command, env=child_environment(Path(os.devnull)) | ONE_THREAD, pass_fds=[theirs.fileno()], start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             )  # fmt: skip
             priority.make_way(self._process.pid)

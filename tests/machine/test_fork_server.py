@@ -91,6 +91,34 @@ def test_children_share_what_was_imported_and_nothing_else(forked, tmp_path, mon
         assert kinds == ["pipe", "pipe"], "its requests and its answers, and no other child's"
 
 
+WITH_A_THREAD = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+
+
+def test_a_process_that_has_got_a_thread_is_not_forked_but_starts_new_programs(forked, tmp_path):
+    (tmp_path / "with_a_thread.py").write_text(WITH_A_THREAD)
+    worker = forked("a b", "c", imports=("dear", "with_a_thread"))
+    said = ask(worker)
+    assert said["imported_by"] == said["pid"], "it has imported everything itself"
+    assert (said["threads_at_first"], said["arguments"], said["secret"]) == (1, ["a b", "c"], "")
+    kinds = [name.split(":")[0] for fd, name in said["files"].items() if int(fd) > 2 and "/proc/" not in name]
+    assert kinds == ["pipe", "pipe"]
+    worker.close()
+    assert not exists(said["pid"])
+
+
+def test_reference_workers_are_forks_here():
+    """torch starts no thread where it is imported for the forks, also on a machine with a GPU or many processors."""
+    worker = Worker(
+        "cutegen_core.judge.reference_process.main", ["/tmp", str(8 << 30)], name="the worker",
+        imports=("cutegen_core.judge.reference_process.traced",),
+    )  # fmt: skip
+    try:
+        with pytest.raises(MachineError, match=r"(?s)fork_server\.py.*in _run.*KeyError"):  # not "<string>": no program
+            worker.request({"not": "a request"}, PATIENCE_S)
+    finally:
+        worker.close()
+
+
 def test_what_a_child_starts_ends_with_it(forked):
     worker = forked()
     started, child = ask(worker, start=1)["pid"], ask(worker)["pid"]

@@ -37,6 +37,10 @@ from cutegen_core.machine.worker import Message
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Signature, Tolerance, Values
 
+torch.set_grad_enabled(False)
+# The work is small, sums must not depend on the number of processors, and a fork has no pool of threads.
+torch.set_num_threads(1)
+
 _KEPT = 4
 _HARD = (Values.LARGE_MEAN, Values.LARGE_SCALE)
 _SMALL_BYTES = 256 << 20
