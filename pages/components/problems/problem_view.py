@@ -51,7 +51,7 @@ def _line(entry: ProblemEntry, is_edited: bool) -> str:
     if entry.problem is None:
         return f"✗ {entry.name} · cannot be loaded"
     knows = who_proposes.known_words(entry.problem)
-    return f"{'≠' if is_edited else '✓'} {entry.name} · {entry.problem.title}{f' · {knows}' if knows else ''}"
+    return " · ".join(filter(None, (f"{'≠' if is_edited else '✓'} {entry.name}", knows, entry.problem.title)))
 
 
 def render_problem(problem: Problem) -> None:
