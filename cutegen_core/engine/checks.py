@@ -86,7 +86,7 @@ class Checks:
             if json.loads(stream.readline() or "null") != judged_by:
                 return
             request = CheckRequest.from_json(stream.readline())
-            client, owner = _Client(connection), f"checks for {request.problem} in {request.folder}"
+            client, owner = _Asker(connection), f"checks for {request.problem} in {request.folder}"
             try:
                 with self._tools.at_work(owner):
                     trial = checking.check(request, partial(self._evaluator_of, request, owner), client)
@@ -100,7 +100,7 @@ class Checks:
         return self._tools.evaluator_of(owner, problem, checking.executor_of(request), request.arch or None)
 
 
-class _Client(SilentWatch):
+class _Asker(SilentWatch):
     """Whoever waits for the verdict; gone, the trial is abandoned."""
 
     def __init__(self, connection: socket.socket) -> None:

@@ -112,7 +112,7 @@ class Listed(NamedTuple):
     summary: str
 
 
-class Mark(NamedTuple):
+class Moment(NamedTuple):
     """A moment between two writes: the number of other connections' commits, and of this one's changes."""
 
     version: int
@@ -257,12 +257,12 @@ class Store:
         """Return a number that changes whenever another connection has written."""
         return int(self.query("PRAGMA data_version")[0][0])
 
-    def mark(self) -> Mark:
+    def mark(self) -> Moment:
         """Return a value that is another one after anybody has written."""
         with self._lock:
-            return Mark(self.version(), self._db.total_changes)
+            return Moment(self.version(), self._db.total_changes)
 
-    def is_at(self, mark: Mark) -> bool:
+    def is_at(self, mark: Moment) -> bool:
         """Return whether nobody has written since `mark`; does not wait: False where that cannot be told at once."""
         if not self._lock.acquire(blocking=False):
             return False

@@ -16,7 +16,7 @@ from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from cutegen_core.trajectory.store import Mark, Store
+from cutegen_core.trajectory.store import Moment, Store
 
 logger = logging.getLogger(__name__)
 
@@ -28,14 +28,14 @@ class _Rest(NamedTuple):
     """A fragment as it was drawn last."""
 
     store: Store
-    mark: Mark
+    mark: Moment
     address: str
 
 
 _resting: OrderedDict[tuple[str, str], _Rest] = OrderedDict()
 
 
-def rest(store: Store, mark: Mark) -> None:
+def rest(store: Store, mark: Moment) -> None:
     """Drop the polls of the fragment that is being drawn until something changes; call it at its end.
 
     Only a poll may begin this, not the run of a page: the first poll after that tells what address the browser has.
