@@ -44,6 +44,7 @@ def lint(page: Page) -> None:
     if not found.count():
         page.get_by_role("button", name="Lint the problem").click()
     expect(found).to_be_visible(timeout=120_000)
+    expect(page.get_by_text("The playbook has")).to_be_visible(timeout=120_000)
 
 
 PLAYED, TIMED = "/session?id={playbook}", "/session?id={timed}&step=9"

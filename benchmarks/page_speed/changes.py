@@ -19,6 +19,7 @@ USEFUL = {
     "Layouts": ("/layouts", (Sign("textarea"), Sign(".cg-layout", "."))),
     "Problems": ("/problems", (Sign(".st-key-problem-list", "softmax"), Sign("h2", "^Start a session$"))),
     "Present": ("/present", (Sign("h2", "^Present a session$"), Sign("h2", "^Recorded sessions$"))),
+    "Bench": ("/bench", (Sign("h2", "^New bench$"), Sign("button", "^Start"))),
     "GNN training": ("/gnn", (Sign("h2", "^Graph$|^Runs"), Sign("button", "^Start"))),
     "Setup": ("/setup", (Sign("h2", "^System check$"), Sign("table", "python"))),
 }

@@ -38,7 +38,7 @@ def name_of(source: str) -> str:
         tree = problem_source.parse(source, "the text")
     except ProblemError:
         return UNKNOWN
-    return _Names(tree).name()
+    return _ModelWords(tree).name()
 
 
 def unused(name: str, taken: Collection[str]) -> str:
@@ -46,7 +46,7 @@ def unused(name: str, taken: Collection[str]) -> str:
     return next(n for number in count(1) if (n := name if number == 1 else f"{name}_{number}") not in taken)
 
 
-class _Names:
+class _ModelWords:
     """The words for what a problem's `Model` computes."""
 
     def __init__(self, tree: ast.Module) -> None:

@@ -21,6 +21,7 @@ from tests.browser.driving import (
 )
 from tests.browser.editing import editor_of, replace_text
 from tests.pages.stories import HOSTILE, Story, not_compiled, softmax_story
+from tests.patience import SOON_S, wait_until
 from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -90,7 +91,7 @@ def test_what_is_sent_is_shown_before_anybody_looks_at_it(server: Server, store:
         with engine_held(server):
             press(page, label, key, by="key")
             expect(page.locator(".cg-waits").filter(has_text=f"Sent: {kind}")).to_be_visible()
-            assert title_of(page).bounding_box() == place, "nothing moves for it"
+            wait_until(lambda: title_of(page).bounding_box() == place, "something moves for it", SOON_S)
         expect(state_of(page)).to_have_text(state)
         expect(page.locator(".cg-sent")).to_be_hidden()
 

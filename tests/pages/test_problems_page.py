@@ -246,7 +246,9 @@ def get_inputs():
 def test_each_problem_says_which_family_recognises_it_or_why_none_does(
     store: Store, open_page: OpenPage, tmp_path: Path
 ) -> None:
-    (tmp_path / "loud.py").write_text(LOUD.replace("n = 512", 'n = 512\nWORKLOADS = {"small": {"n": 3}}'))
+    (tmp_path / "loud.py").write_text(
+        LOUD.replace("n = 512", 'n = 512\nWORKLOADS = {"small": {"role": "emulator", "n": 3}}')
+    )
     (tmp_path / "inverse.py").write_text(INVERSE)
     page = open_page("problems", path=tmp_path, name="inverse")
     page.button(key="problems-load").click().run()

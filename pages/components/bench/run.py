@@ -24,28 +24,31 @@ POLL_S = 1.0
 
 
 def render_bench(store: Store, job: str) -> None:
-    """Draw the bench; while it waits or runs, fragments poll what changes. The buttons between them stay."""
+    """Draw the bench. While it waits or runs, a fragment polls its header and progress; the page is drawn again, with
+    its charts, when a problem is done."""
     view = views.bench_view(store, job)
+    lines = _lines(store, view)
     if view.job.is_over:
-        _header(view, _lines(store, view))
-        _actions(store, view)
-        _body(store, view)
+        _header(view, lines)
     else:
-        st.fragment(_poll_header, run_every=POLL_S)(store, job)
-        _actions(store, view)
-        st.fragment(_poll_body, run_every=POLL_S)(store, job)
+        st.fragment(_poll, run_every=POLL_S)(store, job, len(lines))
+    _actions(store, view)
+    if view.job.error:
+        note("error", view.job.error)
+    if lines:
+        measured.render_figures(lines)
+        if view.job.is_over:
+            versus.render_versus(store, view, lines)
+        measured.render_lines(lines)
 
 
-def _poll_header(store: Store, job: str) -> None:
+def _poll(store: Store, job: str, drawn: int) -> None:
     view = views.bench_view(store, job)
-    _header(view, _lines(store, view))
-
-
-def _poll_body(store: Store, job: str) -> None:
-    view = views.bench_view(store, job)
-    if view.job.is_over:
+    lines = _lines(store, view)
+    if view.job.is_over or len(lines) != drawn:
         st.rerun()
-    _body(store, view)
+    _header(view, lines)
+    _progress(view, lines)
 
 
 def _lines(store: Store, view: BenchView) -> list[BenchLine]:
@@ -55,19 +58,6 @@ def _lines(store: Store, view: BenchView) -> list[BenchLine]:
     known = ui_state.kept(f"bench-lines-{view.job.id}", list[BenchLine])
     known.extend(views.bench_lines(store, view.job.id, len(known)))
     return known
-
-
-def _body(store: Store, view: BenchView) -> None:
-    lines = _lines(store, view)
-    if view.job.error:
-        note("error", view.job.error)
-    if not view.job.is_over:
-        _progress(view, lines)
-    if lines:
-        measured.render_figures(lines)
-        if view.job.is_over:
-            versus.render_versus(store, view, lines)
-        measured.render_lines(lines)
 
 
 def _header(view: BenchView, lines: Sequence[BenchLine]) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 RECORDINGS = ASSETS / "recordings"
 PICTURES = ASSETS / "recording-pictures"
 """`docs.recording_pictures` draws them from the recordings."""
-CARDS, ACROSS = 8, 4
+CARDS, ACROSS = 6, 3
 """Recordings with a picture on the start page, and of these in a row."""
 UPLOADS = ("jsonl", "gz", "json")
 _EXECUTORS = {ExecutorKind.CPU: "the emulator", ExecutorKind.GPU: "a GPU"}

@@ -50,8 +50,9 @@ def render_nothing(listing: FolderListing) -> None:
 def _line(entry: ProblemEntry, is_edited: bool) -> str:
     if entry.problem is None:
         return f"✗ {entry.name} · cannot be loaded"
-    knows = who_proposes.known_words(entry.problem)
-    return f"{'≠' if is_edited else '✓'} {entry.name} · {entry.problem.title}{f' · {knows}' if knows else ''}"
+    mark = "≠" if is_edited else "✓"
+    said = (f"{mark} {entry.name}", who_proposes.known_words(entry.problem), entry.problem.title)
+    return " · ".join(filter(None, said))
 
 
 def render_problem(problem: Problem) -> None:

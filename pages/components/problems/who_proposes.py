@@ -27,7 +27,7 @@ _OTHERS = (
 )
 
 
-class _Answers:
+class _PlaybookAnswers:
     """What the playbook said about problems, by their keys; one thread asks, since a reference takes seconds."""
 
     def __init__(self) -> None:
@@ -79,8 +79,8 @@ class _Answers:
 
 
 @st.cache_resource(show_spinner=False)
-def _answers() -> _Answers:
-    return _Answers()
+def _answers() -> _PlaybookAnswers:
+    return _PlaybookAnswers()
 
 
 def render_who_proposes(problem: Problem, proposer: AnsweredBy) -> None:
