@@ -56,7 +56,7 @@ class _Ran(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class _PreparedWorkload:
     """A small workload whose inputs are written.
 
     Attributes:
@@ -87,7 +87,7 @@ class _Prepared:
         return self.folder / "upper"
 
 
-def _remove(made: _Prepared) -> None:
+def _remove(made: _PreparedWorkload) -> None:
     for folder in {made.folder, *(path.parent for path in made.inputs.values())}:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -133,7 +133,7 @@ class CorrectnessStage:
     def _test_small(self, scratch: Path, execute: Execute) -> StageFailure | None:
         """Test the small workloads in their order; where runs are begun ahead, also those of the next workload."""
         small = self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)
-        prepared: deque[_Prepared] = deque()
+        prepared: deque[_PreparedWorkload] = deque()
         try:
             for number in range(len(small)):
                 for each in range(number + len(prepared), min(number + (2 if self._threads else 1), len(small))):
@@ -157,12 +157,12 @@ class CorrectnessStage:
         """How many runs may go on at a time: on a GPU, one after the other."""
         return len(os.sched_getaffinity(0)) if self.executor.has_thread_orders else 0
 
-    def _prepare(self, workload: Workload, folder: Path, execute: Execute) -> _Prepared:
+    def _prepare(self, workload: Workload, folder: Path, execute: Execute) -> _PreparedWorkload:
         """Write a workload's inputs, and begin the runs that every kernel makes on it."""
         raise_if_stopped(self.watch)
         smallest = workload.role is WorkloadRole.EMULATOR and workload.values is Values.GIVEN
         plan, checked = self.planned.plans[workload.name], self.instrumented and smallest
-        made = _Prepared(workload, plan, self.reference.write_inputs(workload, self.seed), folder, checked)
+        made = _PreparedWorkload(workload, plan, self.reference.write_inputs(workload, self.seed), folder, checked)
         folder.mkdir()
         if checked:
             self._ahead.begin(made.checked_run, partial(self._run_checked, made))
@@ -170,7 +170,7 @@ class CorrectnessStage:
         self._ahead.begin(made.second_run, partial(self._run_second, made, execute))
         return made
 
-    def _test_workload(self, made: _Prepared, execute: Execute) -> StageFailure | None:
+    def _test_workload(self, made: _PreparedWorkload, execute: Execute) -> StageFailure | None:
         raise_if_stopped(self.watch)
         self.watch.say(f"workload {made.workload.name}")
         failure = self._check(made) if made.checked else None
@@ -236,7 +236,7 @@ class CorrectnessStage:
             for folder in {path.parent for path in inputs.values()}:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _check(self, made: _Prepared) -> StageFailure | None:
+    def _check(self, made: _PreparedWorkload) -> StageFailure | None:
         ran, outputs = self._ahead.result(made.checked_run, partial(self._run_checked, made))
         if ran.status is not Status.PASSED:
             self._record(made.workload, "checked", "random", ran)
@@ -246,7 +246,7 @@ class CorrectnessStage:
             return None
         return self._judge(made.workload, "checked", "random", ran, outputs)
 
-    def _run_checked(self, made: _Prepared) -> _Ran:
+    def _run_checked(self, made: _PreparedWorkload) -> _Ran:
         built = self.compiled.checked
         with self.executor.open(built) as execute:
             return self._execute(
@@ -254,13 +254,13 @@ class CorrectnessStage:
                 UPPER_EDGE,
             )  # fmt: skip
 
-    def _run_first(self, made: _Prepared, execute: Execute) -> _Ran:
+    def _run_first(self, made: _PreparedWorkload, execute: Execute) -> _Ran:
         plain = self.compiled.plain
         return self._execute(
             execute, plain, made.workload, made.plan, made.inputs, made.first_run, NAN_POISON, "forward"
         )
 
-    def _run_second(self, made: _Prepared, execute: Execute) -> _Ran:
+    def _run_second(self, made: _PreparedWorkload, execute: Execute) -> _Ran:
         plain, poison = self.compiled.plain, self._second_poison
         return self._execute(execute, plain, made.workload, made.plan, made.inputs, made.second_run, poison, "reverse")
 
@@ -275,7 +275,7 @@ class CorrectnessStage:
                 return StageFailure(Status.UNSUPPORTED, text)
         return None
 
-    def _compare(self, made: _Prepared, execute: Execute) -> StageFailure | None:
+    def _compare(self, made: _PreparedWorkload, execute: Execute) -> StageFailure | None:
         workload = made.workload
         ran, first = self._ahead.result(made.first_run, partial(self._run_first, made, execute))
         if ran.status is not Status.PASSED:
@@ -301,7 +301,7 @@ class CorrectnessStage:
         self._record(workload, "plain", "reverse", replace(again, status=Status.NONDETERMINISTIC, message=message))
         return StageFailure(Status.NONDETERMINISTIC, message)
 
-    def _compare_upper_edge(self, made: _Prepared, execute: Execute) -> StageFailure | None:
+    def _compare_upper_edge(self, made: _PreparedWorkload, execute: Execute) -> StageFailure | None:
         """Judge a run in which approximate instructions err upward."""
         return self._run_and_judge(made.workload, made.plan, made.inputs, made.upper_run, execute, UPPER_EDGE)
 

@@ -32,7 +32,7 @@ _MESSAGE = re.compile(
 )
 
 
-class Builds(NamedTuple):
+class BothBuilds(NamedTuple):
     """Both builds of a candidate; one failure ends both."""
 
     plain: Built
@@ -47,7 +47,7 @@ def build(
     *,
     arch: str,
     timeout_s: float,
-) -> Builds:
+) -> BothBuilds:
     """Build a candidate or return the cached builds.
 
     Args:
@@ -86,7 +86,7 @@ def _compile(
     folder: Path,
     started: float,
     timeout_s: float,
-) -> Builds:
+) -> BothBuilds:
     (scratch / "candidate.cpp").write_text(source)
     compiler = installed.compiler
     command = [
@@ -104,7 +104,7 @@ def _compile(
     return _pass(folder, started, log=done.output)
 
 
-def _judge(done: Completed, names: Sequence[str], started: float, timeout_s: float, without_message: str) -> Builds:
+def _judge(done: Completed, names: Sequence[str], started: float, timeout_s: float, without_message: str) -> BothBuilds:
     """Return the failure of a command of the compiler."""
     if done.limit:
         return _fail(Status.COMPILE_LIMIT, started, (), _describe_limit(done.limit, timeout_s), done.output)
@@ -135,17 +135,17 @@ def _keep(scratch: Path, folder: Path, names: Sequence[str]) -> None:
             raise
 
 
-def _pass(folder: Path, started: float, *, cached: bool = False, log: str = "") -> Builds:
+def _pass(folder: Path, started: float, *, cached: bool = False, log: str = "") -> BothBuilds:
     seconds = time.monotonic() - started
-    return Builds(*(
+    return BothBuilds(*(
         Built(Status.PASSED, folder / machine_code.image_name(checked=checked), checked, seconds, cached, log=log)
         for checked in (False, True)
     ))  # fmt: skip
 
 
-def _fail(status: Status, started: float, found: tuple[Diagnostic, ...], message: str, log: str = "") -> Builds:
+def _fail(status: Status, started: float, found: tuple[Diagnostic, ...], message: str, log: str = "") -> BothBuilds:
     seconds = time.monotonic() - started
-    return Builds(*(
+    return BothBuilds(*(
         Built(status, None, checked, seconds, message=message, diagnostics=found, log=log)
         for checked in (False, True)
     ))  # fmt: skip

@@ -51,7 +51,7 @@ class CpuExecutor:
         self.build_timeout_s = build_timeout_s
         self._installation: Installation | None = None
         self._lock = threading.Lock()
-        self._builds: Together[build.Builds] = Together()
+        self._builds: Together[build.BothBuilds] = Together()
 
     def prepare(self, progress: Progress | None = None) -> Installation:
         """Build the emulator unless it exists; takes about half a minute the first time on a machine.

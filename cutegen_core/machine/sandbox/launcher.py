@@ -12,7 +12,6 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from cutegen_core import PACKAGE
@@ -60,8 +59,7 @@ def launch(arguments: Sequence[str]) -> None:
 
 
 def _with_system_paths(policy: Policy, tool: Path) -> Policy:
-    return replace(
-        policy,
+    return policy._replace(
         read=policy.read + tuple(p for p in _SYSTEM_READ if p.exists()),
         execute=(*policy.execute, tool, *(p for p in _LOADERS if p.exists())),
     )
