@@ -41,19 +41,26 @@ class Checks:
     def __init__(self, tools: Tools) -> None:
         self.busy = False
         self._tools = tools
+        self._lock = threading.Lock()
+        self._closed = False
         self._socket: socket.socket | None = None
 
     def open(self) -> None:
         """Listen from now on; only the engine that holds the lock may do this."""
         judged_by = asking.conditions()  # now: it says what code this process has loaded
-        self._socket = asking.bind()
+        with self._lock:
+            if self._closed:
+                return
+            self._socket = asking.bind()
         threading.Thread(target=self._serve, args=(self._socket, judged_by), daemon=True, name="checks").start()
 
     def close(self) -> None:
         """Answer nobody any more."""
-        if self._socket is not None:
-            asking.unbind()
-            self._socket.close()
+        with self._lock:
+            self._closed = True
+            if self._socket is not None:
+                asking.unbind()
+                self._socket.close()
 
     def _serve(self, listening: socket.socket, judged_by: str) -> None:
         while True:
