@@ -38,22 +38,18 @@ HALVES = {".half()": 2.0**-8, ".bfloat16()": 2.0**-6}
 FLOAT_LIMIT = 1e-5
 
 ONCE: Sequence[Params] = ({},)
-MULTISTAGE: Sequence[Params] = ({}, {"BM": 128, "BN": 128}, {"BK": 16, "STAGES": 3})
 MMA: Sequence[Params] = (
     {}, {"BK": 64, "STAGES": 3}, {"BN": 256, "ACROSS": 4}, {"BM": 64, "BN": 256, "DOWN": 1, "ACROSS": 4},
 )  # fmt: skip
-IN_THREE: Sequence[Params] = (
-    {}, {"BK": 16}, {"BK": 16, "STAGES": 4}, {"BM": 64, "DOWN": 2, "ACROSS": 2}, {"BM": 64, "BN": 64, "ACROSS": 2},
-)  # fmt: skip
+IN_THREE: Sequence[Params] = ({}, {"BK": 16}, {"BN": 128}, {"BM": 128, "BN": 128, "ACROSS": 4})
 BLOCKS: Sequence[Params] = ({}, {"BY": 8}, {"BX": 64})
-STAGED: Sequence[Params] = ({}, {"BX": 128}, {"BY": 8}, {"ITEMS": 8}, {"BX": 32, "BY": 8}, {"ITEMS": 2})
+STAGED: Sequence[Params] = ({}, {"ITEMS": 4}, {"BX": 128}, {"BX": 32, "BY": 8}, {"BX": 128, "ITEMS": 4}, {"ITEMS": 16})
 WHOLE: Sweep = {
-    "tiled": ONCE, "direct": ONCE, "prefetch": ONCE, "multistage": MULTISTAGE, "tensor cores": MMA, "3xTF32": IN_THREE,
+    "tiled": ONCE, "direct": ONCE, "prefetch": ONCE, "multistage": ONCE, "tensor cores": MMA, "3xTF32": IN_THREE,
     "tuned": BLOCKS, "staged": STAGED,
 }  # fmt: skip
 SHORT: Sweep = {
-    "prefetch": ONCE, "multistage": ONCE, "tensor cores": MMA[:2], "3xTF32": IN_THREE[:2], "tuned": BLOCKS,
-    "staged": STAGED[:4],
+    "multistage": ONCE, "tensor cores": MMA[:2], "3xTF32": IN_THREE[:2], "tuned": BLOCKS, "staged": STAGED[:4],
 }  # fmt: skip
 
 
@@ -114,7 +110,7 @@ CASES = (
                  "padding=(2, 4), dilation=(2, 3)"),
     _convolution("transposed2d", (8, 64, 256, 256), (64, 64, 3, 3), (), call="conv_transpose"),
     _convolution("transposed3d-grouped", (4, 32, 32, 64, 64), (32, 8, 3, 3, 3), (), "stride=2, padding=1, groups=4",
-                 call="conv_transpose"),
+                 call="conv_transpose", sweep={"3xTF32": ({}, {"STAGES": 4})}),
     _convolution("conv1d-dilated", (32, 64, 131064), (128, 64, 3), (32, 128, 43686), "stride=3, dilation=4"),
     _convolution("conv3d", (16, 3, 64, 64, 64), (64, 3, 3, 3, 3), (16, 64, 62, 62, 62)),
     _convolution("conv3d-32", (8, 32, 32, 64, 64), (64, 32, 3, 3, 3), (8, 64, 30, 62, 62)),

@@ -10,7 +10,6 @@ clock depend on what else the machine does; processor seconds, of all processes 
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import tempfile
 import time
@@ -19,7 +18,7 @@ from pathlib import Path
 from secrets import randbits
 from typing import Any, NamedTuple
 
-from benchmarks.conditions import write
+from benchmarks.conditions import processor_seconds, write
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.executors.cpu import CpuExecutor
@@ -31,7 +30,6 @@ from cutegen_core.records.trial import Trial
 from cutegen_core.trajectory.store import Store
 
 _DATA = Path(__file__).parent.parent / "tests" / "data"
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Case(NamedTuple):
@@ -84,14 +82,14 @@ def _measure(evaluator: Evaluator, source: str, repeats: int) -> dict[str, Any]:
 def _once(evaluator: Evaluator, source: str) -> dict[str, float]:
     """Time an edit that nobody has seen."""
     edited = f"{source}\n__device__ int edit_{randbits(60)}() {{ return {randbits(20)}; }}\n"
-    begun, used = time.monotonic(), _processor_seconds()
+    begun, used = time.monotonic(), processor_seconds()
     trial = evaluator.evaluate(Candidate(edited, Author.PERSON), seed=randbits(31))
     seconds = time.monotonic() - begun
     assert trial.passed, trial.message
     stages = {str(result.stage).lower(): result.seconds for result in trial.stages if result.seconds}
     return {
         "total": seconds,
-        "processor": _processor_seconds() - used,
+        "processor": processor_seconds() - used,
         "checked runs": _checked_seconds(trial),
         **stages,
     }
@@ -100,25 +98,6 @@ def _once(evaluator: Evaluator, source: str) -> dict[str, float]:
 def _checked_seconds(trial: Trial) -> float:
     assert trial.correctness
     return sum(verdict.seconds for verdict in trial.correctness.verdicts if verdict.mode == "checked")
-
-
-def _processor_seconds() -> float:
-    """Return the processor time of this process and of all that come from it, ended or not."""
-    parents, used = {}, {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it has just ended, and its parent counts it
-        pid = int(path.parent.name)
-        parents[pid], used[pid] = int(fields[1]), sum(int(field) for field in fields[11:15])
-    return sum(ticks for pid, ticks in used.items() if _comes_from(pid, os.getpid(), parents)) / _TICKS
-
-
-def _comes_from(pid: int, ancestor: int, parents: Mapping[int, int]) -> bool:
-    while pid and pid != ancestor:
-        pid = parents.get(pid, 0)
-    return pid == ancestor
 
 
 def _show(name: str, row: Mapping[str, Any]) -> None:

@@ -41,19 +41,26 @@ class Checks:
     def __init__(self, tools: Tools) -> None:
         self.busy = False
         self._tools = tools
+        self._lock = threading.Lock()
+        self._closed = False
         self._socket: socket.socket | None = None
 
     def open(self) -> None:
         """Listen from now on; only the engine that holds the lock may do this."""
         judged_by = asking.conditions()  # now: it says what code this process has loaded
-        self._socket = asking.bind()
+        with self._lock:
+            if self._closed:
+                return
+            self._socket = asking.bind()
         threading.Thread(target=self._serve, args=(self._socket, judged_by), daemon=True, name="checks").start()
 
     def close(self) -> None:
         """Answer nobody any more."""
-        if self._socket is not None:
-            asking.unbind()
-            self._socket.close()
+        with self._lock:
+            self._closed = True
+            if self._socket is not None:
+                asking.unbind()
+                self._socket.close()
 
     def _serve(self, listening: socket.socket, judged_by: str) -> None:
         while True:
@@ -79,7 +86,7 @@ class Checks:
             if json.loads(stream.readline() or "null") != judged_by:
                 return
             request = CheckRequest.from_json(stream.readline())
-            client, owner = _Client(connection), f"checks for {request.problem} in {request.folder}"
+            client, owner = _Asker(connection), f"checks for {request.problem} in {request.folder}"
             try:
                 with self._tools.at_work(owner):
                     trial = checking.check(request, partial(self._evaluator_of, request, owner), client)
@@ -93,7 +100,7 @@ class Checks:
         return self._tools.evaluator_of(owner, problem, checking.executor_of(request), request.arch or None)
 
 
-class _Client(SilentWatch):
+class _Asker(SilentWatch):
     """Whoever waits for the verdict; gone, the trial is abandoned."""
 
     def __init__(self, connection: socket.socket) -> None:

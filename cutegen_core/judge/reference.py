@@ -19,6 +19,7 @@ from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.judge.reference_answers import LintRun
 from cutegen_core.judge.reference_process import IMPORTED, TRACED
 from cutegen_core.judge.reference_process.full_sizes import SizedRun
+from cutegen_core.machine import forking
 from cutegen_core.machine.worker import Message, Worker
 from cutegen_core.records.errors import MachineError, ProblemError, WorkerLimitError
 from cutegen_core.records.graph import Graph, InputFacts
@@ -82,6 +83,10 @@ class Reference:
         self._facts: Mapping[str, InputFacts] | None = None
         self._owned = worker is None
         self._worker = worker or start_worker(self.scratch, self._limits)
+
+    def get_ready(self) -> None:
+        """Have torch imported while something else, such as a compile, goes on; does not wait for it."""
+        forking.shared().prepare([IMPORTED])
 
     def source(self, workload: Workload) -> str:
         """Return the reference's source with the workload's sizes; line numbers stay those of the file."""

@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 LONG_MS = 240_000
 
 
+@pytest.mark.thorough
 def test_a_bench_is_started_watched_and_its_session_opened(
     server: Server, store: Store, page: Page, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.records.check import CheckRequest
 from cutegen_core.trajectory.store import Store
 from tests.few_runs import few_runs_file
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 from tests.places import DATA
 from tests.shared_tools import ToolsOfTests
 
@@ -126,7 +126,7 @@ def test_a_command_that_is_ended_leaves_no_trial_behind(
     with socket.socket(socket.AF_UNIX) as client, asking._address() as address:
         client.connect(address)
         client.sendall(f"{json.dumps(asking.conditions())}\n{request(folder).to_json()}\n".encode())
-        assert begun.wait(60)
+        assert begun.wait(PATIENCE_S)
     monkeypatch.setattr(Evaluator, "evaluate", evaluate)
     wait_until(lambda: not checks.busy, "the check goes on")
     assert ask(request(folder))[0]["status"] == "PASSED"

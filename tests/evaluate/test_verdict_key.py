@@ -73,19 +73,19 @@ def test_nothing_else_changes_the_key(whole, tmp_path):
     os.utime(whole / "judge" / "correctness.py", (0, 0))
     elsewhere = tmp_path / "moved"
     shutil.copytree(whole, elsewhere)
-    assert digest(whole, ROOMS, dict(reversed(VERSIONS.items()))) == digest(elsewhere, VERSIONS) == before
+    assert digest(whole, ROOMS, dict(reversed(VERSIONS.items()))) == digest(elsewhere, ROOMS, VERSIONS) == before
 
 
 def test_the_key_of_this_process_names_every_wheel_and_is_made_once(monkeypatch):
     seen = []
-    monkeypatch.setattr(verdict_key, "digest", lambda package, versions: seen.append((package, versions)) or "made")
+    monkeypatch.setattr(verdict_key, "digest", lambda *given: seen.append(given) or "made")
     judge_digest.cache_clear()
     try:
         assert judge_digest() == judge_digest() == "made"
     finally:
         judge_digest.cache_clear()
-    ((package, versions),) = seen
-    assert package == PACKAGE
+    ((package, rooms, versions),) = seen
+    assert (package, rooms) == (PACKAGE, ROOMS)
     assert {"torch", "numpy", *toolchain.WHEELS} <= versions.keys()
     assert all(versions.values())
     assert all((PACKAGE / room).is_dir() for room in ROOMS)

@@ -102,4 +102,4 @@ def test_a_running_bench_says_how_long_the_rest_takes_and_is_stopped(store: Stor
 
 def test_what_is_no_bench_is_said(store: Store) -> None:
     assert "No benches yet" in shown(framed("bench"))
-    assert "no job 'nothing'" in shown(framed("bench", bench="nothing"))
+    assert "in this workspace" in shown(framed("bench", bench="nothing"))

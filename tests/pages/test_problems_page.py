@@ -231,6 +231,35 @@ def test_a_session_started_from_an_edited_problem_uses_it(store: Store, open_pag
     assert next(w for w in started.workloads if w.name == "ragged").sizes == {"batch_size": 5, "dim": 999}
 
 
+INVERSE = """\
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.linalg.inv(x)
+n = 64
+WORKLOADS = {"small": {"role": "emulator", "n": 3}}
+def get_inputs():
+    return [torch.rand(n, n)]
+"""
+
+
+def test_each_problem_says_which_family_recognises_it_or_why_none_does(
+    store: Store, open_page: OpenPage, tmp_path: Path
+) -> None:
+    (tmp_path / "loud.py").write_text(LOUD.replace("n = 512", 'n = 512\nWORKLOADS = {"small": {"n": 3}}'))
+    (tmp_path / "inverse.py").write_text(INVERSE)
+    page = open_page("problems", path=tmp_path, name="inverse")
+    page.button(key="problems-load").click().run()
+    wait_for(page, lambda: "does not know this problem: no rule for aten.linalg_inv" in shown(page))
+    assert "a model (proposer llm), any model by copy and paste" in shown(page)
+    click(page, "problems-ask")
+    wait_for(page, lambda: "knows 1 of the 2" in shown(page))
+    labels = [b.label.replace("\\", "") for b in page.run().button if (b.key or "").startswith("step-row")]
+    assert any("not in the playbook: no rule for aten.linalg_inv" in label for label in labels), labels
+    assert any("playbook: elementwise" in label for label in labels), labels
+    wait_for(page := open_page("problems", name="softmax"), lambda: "kernels for it (rows): naive" in shown(page))
+
+
 def pasted(open_page: OpenPage, forward: str) -> AppTest:
     """A new problem of this text, which has the workloads of the example."""
     text = problem_draft.EXAMPLE.replace("torch.relu(x)", forward)

@@ -21,8 +21,8 @@ SETTING = "CUTEGEN_HOST_CXX"
 GLIBC = "2.28"
 
 # Kernels, and CuTe's vectorised copies, move halves as 64-bit integers: to a GPU's compiler that is the same memory.
-# Functions are marked for the thread checker, so that the optimiser invents no accesses, but only the second step of
-# the checked build puts its calls in. Assignments of variables are not tracked: line tables have no variables.
+# Functions are marked for the thread checker, so that the optimiser invents no accesses, but only the checked build's
+# second step puts its calls in. Assignments of variables are not tracked: line tables have no variables.
 _CANDIDATE = (
     "-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-omit-frame-pointer",
     "-fno-optimize-sibling-calls", "-fno-strict-aliasing", "-gline-tables-only", "-gdwarf-4", "-ferror-limit=20", "-w",
@@ -32,9 +32,14 @@ _CANDIDATE = (
     "-ffp-contract=fast-honor-pragmas",
 )  # fmt: skip
 _CLANG_ONLY = ("-fno-gnu-inline-asm",)
-_MACHINE = ("-x", "ir", "-O1", "-fPIC", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-w")
-_CHECKED = (
-    "-fsanitize=thread", "-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-distinguish-volatile",
+_CHECKER = (
+    "-x", "ir", "-O0", "-w", "-fsanitize=thread", "-mllvm", "-tsan-instrument-func-entry-exit=0",
+    "-mllvm", "-tsan-distinguish-volatile", "-emit-llvm",
+)  # fmt: skip
+# The code is optimised already. Optimised once more, it would lose accesses that race.
+_MACHINE = (
+    "-x", "ir", "-O1", "-Xclang", "-disable-llvm-passes", "-fPIC", "-fno-omit-frame-pointer",
+    "-fno-optimize-sibling-calls", "-w",
 )  # fmt: skip
 # A GPU's compiler contracts a product and a sum to one rounding (FMA) wherever it can. The plain build does, too, where
 # the processor can; the checked build, whose results are judged as well, never does: both ends must be right.
@@ -80,9 +85,13 @@ class HostCompiler:
         """Return the options of the first step, from C++ to optimised LLVM code; prelude and candidates share them."""
         return (*_CANDIDATE, *(_CLANG_ONLY if self.is_clang else ()))
 
-    def machine_flags(self, *, checked: bool) -> tuple[str, ...]:
-        """Return the options of the second step, from LLVM code to an object."""
-        return (*_MACHINE, *(_CHECKED if checked else ()))
+    def checker_flags(self) -> tuple[str, ...]:
+        """Return the options that put the thread checker's calls into LLVM code, and change nothing else."""
+        return _CHECKER
+
+    def machine_flags(self) -> tuple[str, ...]:
+        """Return the options of the last step, from LLVM code to an object."""
+        return _MACHINE
 
     def runner_flags(self) -> tuple[str, ...]:
         return _RUNNER
@@ -100,7 +109,7 @@ def find() -> HostCompiler:
 
 def digest_flags() -> str:
     """Return a text that changes if the options of any compile change."""
-    return repr((_CANDIDATE, _CLANG_ONLY, _MACHINE, _CHECKED, contraction_features(), _RUNNER))
+    return repr((_CANDIDATE, _CLANG_ONLY, _CHECKER, _MACHINE, contraction_features(), _RUNNER))
 
 
 def contraction_features() -> tuple[str, ...]:

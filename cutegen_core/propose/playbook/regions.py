@@ -18,7 +18,7 @@ from math import prod
 from cutegen_core.propose.playbook.domains import Domain, grouped, row_domain, strips_domain
 from cutegen_core.propose.playbook.naming import fresh
 from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms, accumulated
-from cutegen_core.propose.playbook.triangles import Triangle, has_zeros, kept_of
+from cutegen_core.propose.playbook.triangles import KeptTriangle, has_zeros, kept_of
 from cutegen_core.propose.playbook.values import (
     POSITIONS,
     ZERO,
@@ -100,7 +100,7 @@ class Region:
     attention: DotProductAttention | None = None
     sliding: Sliding | None = None
     elements: str = ""
-    kept: Triangle | None = None
+    kept: KeptTriangle | None = None
     has_zeros: bool = False
 
     @property

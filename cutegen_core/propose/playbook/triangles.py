@@ -12,7 +12,7 @@ _KEPT = {comparison: f"{{1}} - {{0}} {comparison} {{2}}" for comparison in (">="
 
 
 @dataclass(frozen=True)
-class Triangle:
+class KeptTriangle:
     """Elements whose column minus row compares so with `first` are kept, the others are zero."""
 
     comparison: str
@@ -36,7 +36,7 @@ def triangle(x: Value, comparison: str, first: float) -> Value:
     return compute(_CODE, kept, x, dtype=x.dtype)
 
 
-def kept_of(value: Value, inner: Value) -> Triangle | None:
+def kept_of(value: Value, inner: Value) -> KeptTriangle | None:
     """Return the triangle outside of which `value`, of which `inner` is a part, does not depend on `inner`."""
     while isinstance(value, Compute):
         found = _triangle_of(value)
@@ -56,13 +56,13 @@ def has_zeros(value: Value) -> bool:
     return isinstance(value, Compute) and _triangle_of(value) is not None
 
 
-def _triangle_of(value: Compute) -> Triangle | None:
+def _triangle_of(value: Compute) -> KeptTriangle | None:
     if value.code != _CODE or not isinstance(value.operands[0], Compute):
         return None
     kept = value.operands[0]
     comparison = next((word for word, code in _KEPT.items() if code == kept.code), None)
     first = kept.operands[2] if comparison else None
-    return Triangle(comparison, int(first.number)) if comparison and isinstance(first, Constant) else None
+    return KeptTriangle(comparison, int(first.number)) if comparison and isinstance(first, Constant) else None
 
 
 def _has(value: Value, inner: Value) -> bool:

@@ -84,9 +84,7 @@ def fast_curve(lines: tuple[BenchLine, ...]) -> Figure:
         ))  # fmt: skip
     figure.add_vline(x=1, line={"width": 1, "color": GREY, "dash": "dot"})
     compact(figure, "% of all problems", height=220)
-    figure.update_layout(
-        showlegend=True, legend={"font": SMALL, "orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0}
-    )
+    figure.update_layout(showlegend=True, legend=_ABOVE)
     figure.update_yaxes(range=[0, 102])
     return figure.update_xaxes(
         title_text="p, times as fast", type="log", tickvals=_TICKS, ticktext=[f"{t:g}" for t in _TICKS]
@@ -133,10 +131,8 @@ def _per_problem(figure: Figure, ordered: Sequence[BenchLine]) -> None:
     """Give a figure a row per problem; names where they have room."""
     named = len(ordered) <= _NAMED
     compact(figure, "", height=max(_LEAST_PX, 70 + (_ROW_PX if named else 6) * len(ordered)))
-    figure.update_layout(
-        showlegend=True, legend={"font": SMALL, "orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0}
-    )
-    labels = [in_chart(line.problem[:36]) for line in ordered] if named else []
-    figure.update_yaxes(tickvals=list(range(len(ordered))) if named else [], ticktext=labels, title=None,
+    names = [line.problem[:_LONGEST] for line in ordered] if named else []
+    figure.update_layout(showlegend=True, legend=_ABOVE, margin_l=_room(names))
+    figure.update_yaxes(tickvals=list(range(len(names))), ticktext=[in_chart(name) for name in names], title=None,
                         range=[-0.7, len(ordered) - 0.3], rangemode="normal")  # fmt: skip
     figure.update_xaxes(tickformat="~g", dtick=None)

@@ -32,7 +32,7 @@ def _triangle(comparison: str) -> Rule:
 def _diag(call: OperationCall) -> Value:
     x, first = call.tensor(0), call.number(1, "diagonal", 0)
     if len(x.dims) != 1 or first != 0:
-        raise not_in_playbook("diag of a matrix, or beside the diagonal")
+        raise not_in_playbook("diag of a matrix, or with an offset")
     return triangle(expand(unsqueeze(x, 0), (x.dims[0], x.dims[0])), "==", 0)
 
 

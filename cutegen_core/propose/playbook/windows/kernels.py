@@ -37,11 +37,11 @@ class AxisText:
         """Return from how many elements of the image, side by side, a window of known size takes its own."""
         return (self.window.taps.size - 1) * self.window.dilation.size + 1
 
-    def seen_by_thread(self, tap: str | int) -> str:
-        """Return which element of a staged row a tap of the thread sees."""
-        place = "int(threadIdx.x)" if self.stride == "1" else f"int(threadIdx.x) * {self.stride}"
+    def staged(self, place: str, tap: str | int) -> str:
+        """Return which element of a staged row a tap of a place sees."""
+        begin = f"int({place})" if self.stride == "1" else f"int({place}) * {self.stride}"
         step = f"{tap}" if self.dilation == "1" else f"{tap} * {self.dilation}"
-        return place if tap == 0 else f"{place} + {step}"
+        return begin if tap == 0 else f"{begin} + {step}"
 
     def seen(self, place: str, tap: str) -> str:
         """Return which element of the image a tap of a place sees, of the first tap if it is ""."""
@@ -109,6 +109,12 @@ class WindowsKernel(RegionKernel):
         rest = [self._part(image, "c", channels.extent), self._part(image, "n", images.extent)]
         self._parameters.add(image, layout_of(*self._places(image, [w.image for w in self._windows()]), *rest))
         self.x = self.tensors[0]
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Return whether neighbours along a row of the image lie side by side."""
+        assert self.region.a is not None
+        return self.region.a.stride(f"x{len(self.axes) - 1}").text == "1"
 
     def _windows(self) -> list[Window]:
         assert self.region.sliding is not None

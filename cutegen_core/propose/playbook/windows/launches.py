@@ -8,6 +8,7 @@ from functools import partial
 from math import prod
 
 from cutegen_core.propose.playbook.naming import Naming
+from cutegen_core.propose.playbook.parameters import VECTOR_BYTES
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.windows.geometry import Window, pinned
@@ -17,9 +18,11 @@ from cutegen_core.propose.playbook.windows.values import Convolution, Pooling, S
 from cutegen_core.propose.playbook.writing import Level, RegionText, render
 from cutegen_core.records.problem import ITEMSIZE
 
-FEW_FILTERS = FEW_CHANNELS = 8
+FEW_FILTERS = 8
 LEAST_ASYNC_BYTES = 4
 """That cp.async copies."""
+MOST_BLOCKS = 65535
+"""Of a grid along its second and third dimension."""
 MOST_TAPS = 128
 """Of a window whose loops are unrolled."""
 
@@ -41,22 +44,10 @@ def convolution_tiled(region: Region, name: str, naming: Naming, suffix: str, tu
     return piece
 
 
-def convolution_multistage(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
-    piece, k = RegionText(suffix), ConvolutionKernel(region, name, naming)
-    p = {"BM": piece.param("BM", 64, 64, 128), "BN": piece.param("BN", 128, 64, 128), "BK": piece.param("BK", 8, 8, 16)}
-    p |= {"STAGES": piece.param("STAGES", 4, 2, 3, 4), "BLOCKS": piece.param("BLOCKS", 2, 1, 2)}
-    smem = f"({p['BM']} + {p['BN']} + 8) * {p['BK']} * {p['STAGES']} * 4"
-    piece.where.append(f"{smem} <= smem_max")
-    piece.code = render("convolution_multistage.cu.j2", k=k, p=p)
-    threads = f"{p['BM']} * {p['BN']} // 64"
-    piece.launch(f"{name}<{', '.join(p.values())}>", grid_of(k, p), (threads,), k, smem=smem)
-    return piece
-
-
 def direct(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
     """Write the kernel for the traced windows, and the naive one for any other that a workload may have."""
     k = _pinned(region, name, naming)
-    others = k.axes[1:]
+    w, *others = k.axes
     items = _items(others[0]) if others else (1,)
     piece = RegionText(suffix)
     p = {
@@ -65,22 +56,37 @@ def direct(region: Region, name: str, naming: Naming, suffix: str, tuned: bool =
         "ITEMS": piece.param("ITEMS", items[-1], *(items if tuned else ())),
     }
     piece.code = render("windows_direct.cu.j2", k=k)
-    return _launch_pinned(piece, k, p, region, naming)
+    blocks = [f"ceil_div({w.places}, {p['BX']})"]
+    if others:
+        blocks += [f"ceil_div({others[0].places}, {p['BY']} * {p['ITEMS']})", *(a.places for a in others[1:]), k.N, k.C]
+    else:
+        blocks.append(f"ceil_div({k.N} * {k.C}, {p['BY']})")
+    return _launch_pinned(piece, k, p, region, naming, (" * ".join(blocks),))
 
 
 def staged(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     """Write the kernel that stages what windows see, for the traced windows, and the naive one for any other."""
-    k = _pinned(region, name, naming)
+    piece, k = RegionText(suffix), _pinned(region, name, naming)
     w, *others = k.axes
-    piece = RegionText(suffix)
     p = {"BX": piece.param("BX", 64, 32, 64, 128), "BY": piece.param("BY", 4, 2, 4, 8)}
-    p["ITEMS"] = piece.param("ITEMS", 4, 2, 4, 8) if others else piece.param("ITEMS", 1)
-    rows = f"(({p['BY']} * {p['ITEMS']} - 1) * {others[0].stride} + {others[0].reach})" if others else p["BY"]
-    planes = "".join(f" * {a.taps}" for a in others[1:])
-    smem = f"(({p['BX']} - 1) * {w.stride} + {w.reach}) * {rows}{planes} * {ITEMSIZE[k.dtype]}"
+    p["ITEMS"] = piece.param("ITEMS", 8, 2, 4, 8, 16) if others else piece.param("ITEMS", 4, 1, 2, 4, 8)
+    size, planes = ITEMSIZE[k.dtype], f"{k.N} * {k.C}"
+    vector = VECTOR_BYTES // size
+    tiles: tuple[str, ...]
+    if others:
+        across, copiers = p["BX"], f"{p['BX']} * {p['BY']}"
+        rows = f"(({p['BY']} * {p['ITEMS']} - 1) * {others[0].stride} + {others[0].reach})"
+        tiles = f"ceil_div({others[0].places}, {p['BY']} * {p['ITEMS']})", f"min({planes}, {MOST_BLOCKS})"
+    else:
+        across, copiers, rows = f"{p['BX']} * {p['ITEMS']}", p["BX"], "1"
+        tiles = (f"min(ceil_div({planes}, {p['BY']}), {MOST_BLOCKS})",)
+    columns = f"ceil_div(({across} - 1) * {w.stride} + {w.reach + -int(w.padding) % vector}, {vector}) * {vector}"
+    smem = f"ceil_div({columns} * {rows}, {copiers} * {vector}) * {copiers} * {VECTOR_BYTES}"
+    smem += "" if others else f" * {p['BY']}"
     piece.where.append(f"{smem} <= smem_max")
-    piece.code = render("windows_staged.cu.j2", k=k, asynchronous=ITEMSIZE[k.dtype] >= LEAST_ASYNC_BYTES)
-    return _launch_pinned(piece, k, p, region, naming, smem)
+    piece.code = render("windows_staged.cu.j2", k=k, asynchronous=size >= LEAST_ASYNC_BYTES)
+    grid = (f"ceil_div({w.places}, {across})", *tiles)
+    return _launch_pinned(piece, k, p, region, naming, grid, smem)
 
 
 def _pinned(region: Region, name: str, naming: Naming) -> PoolingKernel | ConvolutionKernel:
@@ -91,18 +97,12 @@ def _pinned(region: Region, name: str, naming: Naming) -> PoolingKernel | Convol
 
 def _launch_pinned(
     piece: RegionText, k: PoolingKernel | ConvolutionKernel, p: Mapping[str, str], region: Region, naming: Naming,
-    smem: str = "",
+    grid: Sequence[str], smem: str = "",
 ) -> RegionText:  # fmt: skip
-    w, *others = k.axes
-    blocks = [f"ceil_div({w.places}, {p['BX']})"]
-    if others:
-        blocks += [f"ceil_div({others[0].places}, {p['BY']} * {p['ITEMS']})", *(a.places for a in others[1:]), k.N, k.C]
-    else:
-        blocks.append(f"ceil_div({k.N} * {k.C}, {p['BY']})")
     assert region.sliding is not None
     when = _as_traced(region.sliding.windows)
     kernel = f"{k.name}<{', '.join(p.values())}>"
-    piece.launch(kernel, (" * ".join(blocks),), (p["BX"], p["BY"]), k, when, smem)
+    piece.launch(kernel, grid, (p["BX"], p["BY"]), k, when, smem)
     if when:
         _add_naive(piece, _kernel_of(region, f"{k.name}_any", naming), f"not ({when})")
     return piece
@@ -137,8 +137,10 @@ def is_direct(sliding: Sliding) -> bool:
 
 
 def _shares(sliding: Sliding) -> bool:
-    """Return whether windows that lie side by side share what they see, so that it pays to stage it."""
-    apart = (w.stride.size > (w.taps.size - 1) * w.dilation.size for w in sliding.windows[-2:])
+    """Return whether windows that lie side by side share what they see, so that it pays to stage it; not in 3D."""
+    if len(sliding.windows) > 2:
+        return False
+    apart = (w.stride.size > (w.taps.size - 1) * w.dilation.size for w in sliding.windows)
     return not all(apart) and not (isinstance(sliding, Convolution) and sliding.depth.size > 1)
 
 
@@ -158,11 +160,6 @@ _PREFETCH = Level(
     "prefetch",
     "two stages, 128-bit reads of them, next slice gathered meanwhile, tiles tunable",
     partial(convolution_tiled, tuned=True),
-)
-_MULTISTAGE = Level(
-    "multistage",
-    "channels of one tap a slice, gathered by cp.async through several stages, two sets of registers, tiles tunable",
-    convolution_multistage,
 )
 _TENSOR_CORES = Level(
     "tensor cores",
@@ -200,10 +197,8 @@ def menu(region: Region, target: Target) -> tuple[Level, ...]:
     if isinstance(sliding, Pooling):
         return (_NAIVE,)
     types = {access.dtype for access in (region.a, region.b) if access is not None}
-    many = sliding.depth.size >= FEW_CHANNELS and types == {"float32"}
-    simt = _MULTISTAGE if many else _PREFETCH
     if types in ({"float16"}, {"bfloat16"}):
         return _NAIVE, _TILED, _TENSOR_CORES
     if types == {"float32"}:
-        return _NAIVE, _TILED, simt, _ROUNDED if target.allows("tf32") else _IN_THREE
-    return _NAIVE, _TILED, simt
+        return _NAIVE, _TILED, _ROUNDED if target.allows("tf32") else _IN_THREE
+    return _NAIVE, _TILED, _PREFETCH

@@ -43,7 +43,8 @@ def tensor_cores(
     piece.allow += ["tf32"] if is_float and not in_three else []
     p = _params(piece, sliding.filters.size, is_float, in_three)
     threads, row = f"32 * {p['DOWN']} * {p['ACROSS']}", f"{p['BK']} // {width_of(k.dtype)}"
-    smem = f"({p['BM']} + {p['BN']}) * {p['BK']} * {p['STAGES']} * {ITEMSIZE[k.dtype]}"
+    stages = f"({p['BM']} + {p['BN']}) * {p['BK']} * {p['STAGES']} * {ITEMSIZE[k.dtype]}"
+    smem = f"max({stages}, {p['BM']} * ({p['BN']} + 8) * 4)"
     piece.where += [
         f"{smem} <= smem_max",
         f"{p['BM']} % (16 * {p['DOWN']}) == 0 and {p['BN']} % (16 * {p['ACROSS']}) == 0",
@@ -62,9 +63,10 @@ def tensor_cores(
 
 def _params(piece: RegionText, filters: int, is_float: bool, in_three: bool) -> dict[str, str]:
     """Add the tunable parameters; tiles are no higher than the traced filters need."""
-    bm = next((size for size in (16, 32, 64) if filters <= size), 128)
-    down, across = (1, 4) if bm < 64 else (2, 4) if in_three and bm == 128 else (2, 2)
-    p = {"BM": piece.param("BM", bm, 16, 32, 64, 128), "BN": piece.param("BN", 128, 64, 128, 256)}
+    bm = next((size for size in (16, 32, 64) if filters <= size), 64 if in_three else 128)
+    down, across = (1, 4) if bm < 64 else (2, 2)
+    bn = 64 if in_three and bm == 64 else 128
+    p = {"BM": piece.param("BM", bm, 16, 32, 64, 128), "BN": piece.param("BN", bn, 64, 128, 256)}
     p |= {"BK": piece.param("BK", 32, 16, 32) if is_float else piece.param("BK", 64 if bm == 16 else 32, 32, 64)}
     p |= {"STAGES": piece.param("STAGES", 3 if is_float or bm == 16 else 4, 2, 3, 4)}
     return p | {"DOWN": piece.param("DOWN", down, 1, 2, 4), "ACROSS": piece.param("ACROSS", across, 1, 2, 4)}
