@@ -9,7 +9,7 @@ from cutegen_core.propose.playbook.rows.long_rows import LongRows, add_long_rows
 from cutegen_core.propose.playbook.writing import RegionText, render
 
 _SHORT = 128
-_HELD = (_SHORT, 256, 512, 1024, 2048)
+_HELD = (_SHORT, 256, 512, 1024, 2048, 4096)
 """Vectors of a row that a kernel of tiles is made for: the first by a warp a row."""
 
 
@@ -24,7 +24,7 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Region
     if not held:
         add_long_rows(piece, k)
         return piece
-    items = piece.param("ITEMS", 4, 2, 4, 8) if held[-1] > _SHORT else "4"
+    items = _add_items(piece, k.width, held[-1])
     hints = [piece.param("ONCE", 0, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
     hints += [piece.param("LATE", 0, 0, 1)] if k.late else []
     whole, shorter = k.pass_number("whole", LongRows(k).whole, "bool"), ""
@@ -42,6 +42,15 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Region
     k.name = f"{name}_long"
     add_long_rows(piece, k, shorter)
     return piece
+
+
+def _add_items(piece: RegionText, width: int, most: int) -> str:
+    """Add how many vectors a thread keeps: what it needs registers for is elements, and a block has 1024 threads."""
+    if most == _SHORT:
+        return "4"
+    least = -(-most // 1024)
+    default = max(2, 16 // width) * (2 if most > 2048 else 1)
+    return piece.param("ITEMS", default, *sorted({n for n in (2, 4, 8) if n >= least} | {default}))
 
 
 def _lengths(vectors: int, *, alone: bool) -> tuple[int, ...]:

@@ -37,7 +37,7 @@ def sm80(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     k.pass_whole(VECTOR)
     slices = -(-region.outer[-1].extent.size // _COLUMNS)
     warps = 1 if slices <= 4 else 2
-    p = {"BM": piece.param("BM", 128 if slices <= 2 else 64, 64, 128), "BN": piece.param("BN", 64, 32, 64, 128)}
+    p = {"BM": piece.param("BM", 128 if slices <= 2 else 64, 64, 128), "BN": piece.param("BN", 64, 64, 128)}
     p |= {"STAGES": piece.param("STAGES", 4, 2, 3, 4, 6), "DOWN": piece.param("DOWN", 4, 4, 8)}
     p |= {"ACROSS": piece.param("ACROSS", warps), "SLICES": piece.param("SLICES", min(slices, 8))}
     threads = f"32 * {p['DOWN']} * {p['ACROSS']}"
