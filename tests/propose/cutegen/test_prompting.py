@@ -263,8 +263,7 @@ def test_each_prompt_says_what_the_loop_promises(request_for):
         )
         assert all(f"- {workload.name} (" in text for workload in request.problem.workloads), kind
         assert f"{request.device.sm_count} SMs" in text, kind
-        if not kind.startswith("diagnose"):
-            assert EXAMPLE.strip() in text, kind
+        assert "## The kernel file" in text, kind
     assert "No shared memory." in made["optimise in full"]
     assert "step 2: shared-tile: better -> failed: 10 s are over" in made["optimise in full"]
     assert "locked by the person" in made["optimise in full"]
@@ -272,6 +271,46 @@ def test_each_prompt_says_what_the_loop_promises(request_for):
     assert "line 22" in made["repair"]
     assert "Cause: n" in made["repair"]
     assert "## Diagnosis" not in made["repair without a diagnosis"]
+
+
+def test_the_minimal_file_and_the_exemplar_are_shown_until_a_kernel_has_passed(request_for):
+    request = request_for("matmul_bias_relu")
+    exemplar = FAMILIES["gemm"].exemplar.strip()
+    first = prompting.seed(request).text
+    assert EXAMPLE.strip() in first
+    assert exemplar in first
+    base = Candidate("/* cutegen */ int x;", Author.MODEL)
+    failing = prompting.repair(replace(request, base=base, base_trial=compile_failure()), "").text
+    assert exemplar in failing
+    later = prompting.optimise(replace(request, base=base, base_trial=passed_trial())).text
+    assert "## A minimal valid kernel file" not in later
+    assert exemplar not in later
+    again = replace(request, base=base, base_trial=compile_failure(), attempts=tried("seed"))
+    assert exemplar not in prompting.repair(again, "").text
+
+
+def test_what_does_not_change_is_one_prefix_of_every_prompt(request_for):
+    made = list(prompts(request_for("matmul_bias_relu")).items())
+    begin = made[0][1].split("## A minimal valid kernel file")[0]
+    assert len(begin) > 6000
+    for kind, text in made:
+        assert text.startswith(begin[: begin.rindex("- The same code")]), kind
+
+
+def test_the_facts_are_told(request_for):
+    text = prompting.seed(request_for("matmul_square")).text
+    assert "137 GFLOP on fp32 2.054 ms" in text
+    assert "No algorithm takes less than 416" in text
+    assert "Peaks, nominal, of the data sheet: memory 3.35 TB/s" in text
+    assert re.search(r"with CUTLASS \d+\.\d+", text)
+    assert "every launch of the plan must apply to one" in text
+    gpu = replace(request_for("matmul_square"), executor=ExecutorKind.GPU)
+    assert "run and timed on the GPU" in prompting.seed(gpu).text
+
+
+def test_a_seed_prompt_takes_at_most_5000_tokens(request_for):
+    for name in ("layernorm", "matmul_square", "conv", "attention", "chain"):
+        assert prompting.seed(request_for(name)).tokens <= 5000, name
 
 
 def test_code_stands_in_the_prompt_to_the_letter(request_for):
@@ -420,7 +459,7 @@ def test_measured_times_and_peaks_are_in_the_prompt(request_for):
     text = prompting.optimise(request).text
     assert "benchmark: 42 µs, A/A noise ±0.4 %, 60 samples; 80 % of the memory bound (33.6 µs for 1.05 MB)" in text
     assert "; 2.00x faster than eager (speedup 2.000x, 95 % interval 1.980 to 2.020)\n" in text
-    assert "copy 4.30 TB/s (read + written), fp32 51 TFLOP/s" in text
+    assert "Peaks, measured on this GPU: memory 4.3 TB/s (read + written); TFLOP/s: fp32 51." in text
 
 
 def test_what_does_not_fit_is_left_out_and_named(request_for):
@@ -430,11 +469,12 @@ def test_what_does_not_fit_is_left_out_and_named(request_for):
     )  # fmt: skip
     everything = prompting.optimise(request)
     assert everything.left_out == ()
-    no_exemplar = prompting.optimise(replace(request, context_tokens=everything.tokens - 1))
+    first = prompting.seed(request_for("softmax"))
+    no_exemplar = prompting.seed(replace(request_for("softmax"), context_tokens=first.tokens - 1))
     assert no_exemplar.left_out == ("a verified kernel of the same class",)
     assert "## A verified kernel" not in no_exemplar.text
-    fewer = prompting.optimise(replace(request, context_tokens=no_exemplar.tokens - 200))
-    assert fewer.left_out[1:3] == ("step 1 of what was tried", "step 2 of what was tried")
+    fewer = prompting.optimise(replace(request, context_tokens=everything.tokens - 200))
+    assert fewer.left_out[:2] == ("step 1 of what was tried", "step 2 of what was tried")
     assert "- step 1:" not in fewer.text
     assert "- step 21:" in fewer.text
     assert open_items(request.attempts, menu(FAMILIES["softmax and attention"], "sm_90a"))[0].key in fewer.text
