@@ -5,16 +5,16 @@
    cause. The idea stays, it is the kernel's intent.
 3. OPTIMISE: one idea from the menu, named before it is written; a repeated one is refused and asked again once.
 4. TUNE: when the menu is done, sweep the parameters the kernel declares.
-5. Finished: nothing left, the model says so, or several steps in a row brought nothing.
+5. Finished: nothing left, the model says so, several steps in a row brought nothing, or the best is at a memory bound.
 A reply without a kernel is shown to the model and asked again once in the same step; blocks that fit are kept.
 """
 
 from __future__ import annotations
 
+from cutegen_core.evaluate.evidence.speed import share
+from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.propose.cutegen import prompting
 from cutegen_core.propose.cutegen.menus import done_keys, idea_key, open_items
-from cutegen_core.propose.families.classify import classify
-from cutegen_core.propose.families.family import MenuItem, menu
 from cutegen_core.propose.port import (
     Answer,
     Ask,
@@ -26,6 +26,7 @@ from cutegen_core.propose.port import (
     Unparsed,
     WantsStudy,
 )
+from cutegen_core.propose.prompting.offers import offered
 from cutegen_core.propose.prompting.rendering import quoted
 from cutegen_core.propose.replies.reading import (
     changes_defaults_only,
@@ -45,6 +46,10 @@ from cutegen_core.records.trial import ExecutorKind, Status
 
 FRUITLESS_LIMIT = 6
 """Steps in a row without a promotion after which the strategy gives up."""
+
+ENOUGH = 0.92
+"""Share of a memory bound from which on no further idea is asked for. A bound by arithmetic may be beaten on another
+pipe, and an estimate is no time: neither ends a session."""
 
 _DIAGNOSIS_CHARACTERS = 4000
 _ANSWERS_EACH = 2
@@ -87,7 +92,10 @@ class CutegenStrategy:
 
     def _over(self, request: ProposalRequest) -> Answer | None:
         """Return the sweep and then the end, if there is nothing left to ask the model."""
-        items = menu(classify(request.graph), request.device.arch)
+        reached = _no_headroom(request)
+        if reached:
+            return _end(reached, request)
+        items = offered(request)
         tail = request.attempts[-FRUITLESS_LIMIT:]
         fruitless = len(tail) == FRUITLESS_LIMIT and not any(a.promoted for a in tail)
         if not fruitless and (request.base is None or open_items(request.attempts, items)):
@@ -138,9 +146,19 @@ class CutegenStrategy:
         reason = f"the idea {key!r} was tried before; see what was tried"
         if len(request.calls) > 1:
             return Unparsed(call.reply, reason)
-        left = ", ".join(item.key for item in open_items(request.attempts, _menu(request))) or "one of your own"
+        left = ", ".join(item.key for item in open_items(request.attempts, offered(request))) or "one of your own"
         prompt = f"{call.prompt}\n## Refused\nYour answer was refused: {reason}. Choose another: {left}.\n"
         return Ask(Role.PROPOSER, prompt, f"about {estimate_tokens(prompt)} tokens")
+
+
+def _no_headroom(request: ProposalRequest) -> str:
+    """Return what the best's time reaches, where a memory bound leaves nothing worth a call; else ""."""
+    trial = request.base_trial
+    timed = overall(trial.performance) if trial and trial.passed else None
+    reached = share(timed) if timed else None
+    if reached is None or reached.bound.by != "memory" or reached.fraction < ENOUGH:
+        return ""
+    return f"the best reaches {reached.words}: what is left is not worth a step"
 
 
 def _only_values(source: str, request: ProposalRequest) -> bool:
@@ -165,12 +183,8 @@ def _diagnosis(reply: str) -> str:
     return text if len(text) <= _DIAGNOSIS_CHARACTERS else f"{text[:_DIAGNOSIS_CHARACTERS]}\n(cut off here)"
 
 
-def _menu(request: ProposalRequest) -> tuple[MenuItem, ...]:
-    return menu(classify(request.graph), request.device.arch)
-
-
 def _repeated(idea: str, request: ProposalRequest) -> str | None:
     """Return the key of an idea that was already taken to a verdict, or None."""
-    items = _menu(request)
+    items = offered(request)
     key = idea_key(idea, items) if idea else ""
     return key if key and key in done_keys(request.attempts, items) else None

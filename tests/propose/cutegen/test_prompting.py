@@ -16,12 +16,14 @@ from cutegen_core.propose.families.classify import classify
 from cutegen_core.propose.families.family import menu, registered
 from cutegen_core.propose.port import Ask, Attempt, ProposalRequest, WantsStudy
 from cutegen_core.propose.prompting import rendering
+from cutegen_core.propose.prompting.offers import offered
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.performance import (
     Bound,
     Conditions,
+    Estimate,
     KernelProfile,
     Metric,
     Peaks,
@@ -117,7 +119,7 @@ OTHERS = {
     "conv_relu_bias": (lambda: _named("torch.relu(self.conv(x)) + self.bias"), "convolution and pooling"),
     "pool": (lambda: written("pool", POOL), "convolution and pooling"),
     "attention": (lambda: written("attention", SDPA), "softmax and attention"),
-    "chain": (lambda: _named("torch.clamp(self.act(self.gemm(x)"), "fused chain"),
+    "chain": (lambda: _named("torch.clamp(self.act(self.gemm(x)"), "gemm"),
     "einsum": (lambda: _named("torch.einsum('bijl,lk->bijk'"), "gemm"),
     "untraceable": (lambda: _named("if x.sum().item() > 0"), "other"),
 }
@@ -265,7 +267,7 @@ def test_each_prompt_says_what_the_loop_promises(request_for):
         assert f"{request.device.sm_count} SMs" in text, kind
         assert "## The kernel file" in text, kind
     assert "No shared memory." in made["optimise in full"]
-    assert "step 2: shared-tile: better -> failed: 10 s are over" in made["optimise in full"]
+    assert "step 2: skinny: better -> failed: 10 s are over" in made["optimise in full"]
     assert "locked by the person" in made["optimise in full"]
     assert "grid is 0" in made["seed again"]
     assert "line 22" in made["repair"]
@@ -300,7 +302,7 @@ def test_what_does_not_change_is_one_prefix_of_every_prompt(request_for):
 def test_the_facts_are_told(request_for):
     text = prompting.seed(request_for("matmul_square")).text
     assert "137 GFLOP on fp32 2.054 ms" in text
-    assert "No algorithm takes less than 416" in text
+    assert "No algorithm takes less than 364" in text
     assert "Peaks, nominal, of the data sheet: memory 3.35 TB/s" in text
     assert re.search(r"with CUTLASS \d+\.\d+", text)
     assert "every launch of the plan must apply to one" in text
@@ -322,9 +324,10 @@ def test_code_stands_in_the_prompt_to_the_letter(request_for):
 
 def test_a_chain_is_analysed_before_anything_is_written(request_for):
     text = prompts(request_for("chain"))["optimise"]
-    assert "class: fused chain" in text
+    assert "class: gemm" in text
     assert "fusable into their reader" in text
-    assert "- algebra (structure)" in text
+    first = re.search(r"^- ([a-z0-9-]+) \(structure\)", text.split("## This step")[1], re.MULTILINE)
+    assert first[1] == "fuse-epilogue"
 
 
 # ---- what the prompts promise is so
@@ -391,7 +394,67 @@ def test_every_class_that_is_found_here_is_a_family():
 def test_a_menu_offers_what_the_architecture_has():
     keys = {arch: {item.key for item in menu(FAMILIES["gemm"], arch)} for arch in ("sm_70", "sm_80", "sm_90a")}
     assert keys["sm_90a"] - keys["sm_80"] == {"tma-wgmma"}
-    assert keys["sm_80"] - keys["sm_70"] == {"cp-async", "tensor-core"}
+    assert keys["sm_80"] - keys["sm_70"] == {"cp-async", "tensor-core", "split-tf32"}
+
+
+def offers(request):
+    return [item.key for item in offered(request)]
+
+
+@pytest.mark.parametrize(
+    ("name", "has", "has_not"),
+    [
+        (
+            "matmul_square",
+            {"shared-tile", "split-tf32"},
+            {"tensor-core", "tma-wgmma", "skinny", "split-k", "fuse-epilogue"},
+        ),
+        ("matmul_bias_relu", {"fuse-epilogue"}, {"algebra"}),
+        ("matvec", {"skinny"}, {"shared-tile", "register-tile", "split-tf32"}),
+        ("layernorm", {"row-per-block", "vectorise", "one-pass"}, {"inner-dimension", "split-row"}),
+        ("max_reduction", {"inner-dimension"}, {"row-per-block"}),
+        ("softmax", {"online-softmax"}, {"tile-kv", "split-tf32"}),
+        ("attention", {"tile-kv", "split-tf32"}, {"online-softmax", "tensor-core"}),
+        ("relu", {"vectorise"}, {"fuse", "cheaper-math"}),
+        ("gelu", {"cheaper-math"}, set()),
+        ("conv", {"implicit-gemm", "split-tf32"}, {"tensor-core"}),
+        ("pool", {"input-halo"}, {"implicit-gemm", "split-tf32"}),
+    ],
+)
+def test_a_menu_offers_what_fits_the_problem(request_for, name, has, has_not):
+    keys = set(offers(request_for(name)))
+    assert has <= keys
+    assert not has_not & keys
+
+
+def test_tf32_that_is_allowed_makes_tensor_cores_an_item(request_for):
+    request = request_for("matmul_square")
+    allowed = replace(request, problem=replace(request.problem, allow=("tf32",)))
+    assert "tensor-core" in offers(allowed)
+
+
+def test_what_the_kernel_does_already_is_not_offered(request_for):
+    code = "/* cutegen */ __shared__ float a[4]; float4 b; v = __shfl_xor_sync(~0u, v, 1);"
+    base = Candidate(code, Author.MODEL)
+    for name, done in (
+        ("matmul_square", {"shared-tile", "vectorised-copies"}),
+        ("layernorm", {"warp-shuffle", "vectorise"}),
+    ):
+        first, later = request_for(name), replace(request_for(name), base=base, base_trial=passed_trial())
+        assert done <= set(offers(first))
+        assert not done & set(offers(later)), name
+
+
+def test_the_estimate_and_the_resources_stand_under_the_kernel_and_in_the_history(request_for):
+    trial = replace(passed_trial(), estimate=Estimate(120.0, 120.0, 4.0, 80.0))
+    step = replace(tried("seed: plain")[0], cost="estimate 120 µs, 32 registers, 1024 B shared")
+    request = replace(
+        request_for("layernorm"), base=Candidate(EXAMPLE, Author.MODEL), base_trial=trial, attempts=(step,)
+    )
+    text = prompting.optimise(request).text
+    assert "Passed, not timed; estimate 120 µs, 67 % of the bound (memory 120 µs, arithmetic 4 µs)" in text
+    assert "scale<256>: 32 registers, 16 B spilled, 1024 B shared; SASS: FFMA 12" in text
+    assert "- step 1: seed: plain -> x; estimate 120 µs, 32 registers, 1024 B shared" in text
 
 
 # ---- delayed profiling, context
@@ -460,6 +523,26 @@ def test_measured_times_and_peaks_are_in_the_prompt(request_for):
     assert "benchmark: 42 µs, A/A noise ±0.4 %, 60 samples; 80 % of the memory bound (33.6 µs for 1.05 MB)" in text
     assert "; 2.00x faster than eager (speedup 2.000x, 95 % interval 1.980 to 2.020)\n" in text
     assert "Peaks, measured on this GPU: memory 4.3 TB/s (read + written); TFLOP/s: fp32 51." in text
+
+
+@pytest.mark.parametrize(
+    ("took", "memory", "compute", "over"),
+    [(42.0, 40.0, 1.0, True), (42.0, 33.6, 1.0, False), (42.0, 1.0, 40.0, False)],
+)
+def test_a_session_ends_where_the_measured_time_is_at_a_memory_bound(request_for, took, memory, compute, over):
+    conditions = Conditions("H200", "580", (1980, 1980), 3201, (40, 41), (300.0, 310.0), (), 0, 8, 1 << 27, 0.0)
+    own = Timing("candidate", took, took, took, 0.004, 60)
+    bound = Bound("graph", 1 << 20, 1 << 20, "fp32", memory, compute)
+    timed = WorkloadPerformance("benchmark", (own,), (), (), 0.004, conditions, (bound,))
+    trial = replace(passed_trial(), performance=Performance((timed,)))
+    request = replace(
+        request_for("relu"), base=Candidate(EXAMPLE, Author.MODEL), base_trial=trial, executor=ExecutorKind.GPU
+    )
+    answer = CutegenStrategy().respond(request)
+    assert isinstance(answer, WantsStudy) is over, "the sweep comes before the end"
+    if over:
+        assert "95 % of the memory bound" in answer.reason
+    assert isinstance(CutegenStrategy().respond(replace(request, instruction="go on")), Ask)
 
 
 def test_what_does_not_fit_is_left_out_and_named(request_for):
