@@ -5,8 +5,10 @@ python -m benchmarks.compile [ROUNDS]
 1. Every round edits the kernel (so that no cache answers) and measures each way once, in turn: whatever else the
    machine does falls on all of them alike.
 2. "workbench" is `Compiler.compile` as a session sees it, disassembly and folded log included, the server warm.
-   "nvrtc" is the same program without the precompiled headers, "nvcc" the same code to a shared object.
-3. Medians and all samples go to results/compile.json. Without nvcc in PATH its row is left out, and says so.
+   "nvrtc" is the same program without the precompiled headers, "nvcc -cubin" and "nvcc -shared" the same code by nvcc,
+   to a cubin as here and to a shared object as torch's `load_inline` makes it.
+3. Medians and all samples, on the clock and of processor time, go to results/compile.json. Without nvcc in PATH its
+   rows are left out, and it says so.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 from secrets import randbits
 
-from benchmarks.conditions import write
+from benchmarks.conditions import processor_seconds, write
 from cutegen_core.execute.compiler import compile_server, nvrtc
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.kernel.kernel_file import KernelFile, parse
@@ -31,7 +33,9 @@ from cutegen_core.machine import toolchain
 from cutegen_core.records.trial import Status
 
 ARCH = "sm_90a"
-KERNELS = {"swish (elementwise)": "swish.cu", "sgemm (SIMT GEMM)": "sgemm.cu"}
+KERNELS = {
+    "swish (elementwise)": "swish.cu", "sgemm (SIMT GEMM)": "sgemm.cu", "gemm_bf16 (tensor cores)": "gemm_bf16.cu",
+}  # fmt: skip
 FOLDER = Path(__file__).parent.parent / "tests" / "data" / "kernels"
 
 Way = Callable[[KernelFile], None]
@@ -47,7 +51,8 @@ def main() -> None:
     ways: dict[str, Way] = {"workbench": lambda kernel: _workbench(compiler, kernel), "nvrtc": _nvrtc}
     nvcc = shutil.which("nvcc")
     if nvcc:
-        ways["nvcc"] = lambda kernel: _nvcc(nvcc, kernel)
+        ways["nvcc -cubin"] = lambda kernel: _nvcc(nvcc, kernel, ("-cubin",))
+        ways["nvcc -shared"] = lambda kernel: _nvcc(nvcc, kernel, ("-shared", "-Xcompiler", "-fPIC"))
     else:
         print("nvcc is not in PATH: not compared")
     kernels = {name: _measure(name, FOLDER / file, ways, rounds) for name, file in KERNELS.items()}
@@ -58,19 +63,24 @@ def main() -> None:
 
 def _measure(name: str, path: Path, ways: dict[str, Way], rounds: int) -> dict[str, object]:
     samples: dict[str, list[float]] = {way: [] for way in ways}
+    processor: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(rounds):
         for way, compile_once in ways.items():
             kernel = parse(_edited(path.read_text()))
-            begun = time.monotonic()
+            begun, used = time.monotonic(), processor_seconds()
             compile_once(kernel)
             samples[way].append(time.monotonic() - begun)
+            processor[way].append(processor_seconds() - used)
     medians = {way: statistics.median(values) for way, values in samples.items()}
+    used_medians = {way: statistics.median(values) for way, values in processor.items()}
     for way, median in medians.items():
-        print(f"{name:20} {way:10} {median:6.2f} s  x {median / medians['workbench']:.1f}  (n = {rounds})")
+        used = f"{used_medians[way]:6.2f} s of processor time"
+        print(f"{name:24} {way:12} {median:6.2f} s  x {median / medians['workbench']:.1f}  {used}  (n = {rounds})")
     return {
         "n": rounds,
         "median_s": {way: round(median, 3) for way, median in medians.items()},
         "times_the_workbench": {way: round(median / medians["workbench"], 2) for way, median in medians.items()},
+        "median_processor_s": {way: round(median, 3) for way, median in used_medians.items()},
         "samples_s": {way: [round(value, 3) for value in values] for way, values in samples.items()},
     }
 
@@ -96,7 +106,7 @@ def _nvrtc(kernel: KernelFile) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-def _nvcc(nvcc: str, kernel: KernelFile) -> None:
+def _nvcc(nvcc: str, kernel: KernelFile, options: tuple[str, ...]) -> None:
     constants, body = kernel.to_cpp().split("#line", 1)
     # The headers come before the parameters, as in the workbench; an instantiation takes the place of name expressions.
     source = f"#include <cute/tensor.hpp>\n{constants}{body.split(chr(10), 1)[1]}\n{_instantiations(kernel)}"
@@ -105,8 +115,8 @@ def _nvcc(nvcc: str, kernel: KernelFile) -> None:
         path.write_text(source)
         cutlass = toolchain.find_include_dirs()[0]
         subprocess.run(
-            [nvcc, "-shared", "-Xcompiler", "-fPIC", "-std=c++17", f"-arch={ARCH}", "--expt-relaxed-constexpr",
-             "-lineinfo", f"-I{cutlass}", str(path), "-o", str(Path(folder) / "candidate.so")],
+            [nvcc, *options, "-std=c++17", f"-arch={ARCH}", "--expt-relaxed-constexpr",
+             "-lineinfo", f"-I{cutlass}", str(path), "-o", str(Path(folder) / "made")],
             check=True,
         )  # fmt: skip
 

@@ -52,6 +52,27 @@ def source_state(folder: Path) -> Mapping[str, Any] | None:
         return None
 
 
+def processor_seconds() -> float:
+    """Return the processor time of this process and of all that come from it, ended or not."""
+    parents, used = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has just ended, and its parent counts it
+        pid = int(path.parent.name)
+        parents[pid], used[pid] = int(fields[1]), sum(int(field) for field in fields[11:15])
+    return sum(ticks for pid, ticks in used.items() if _comes_from(pid, os.getpid(), parents)) / os.sysconf(
+        "SC_CLK_TCK"
+    )
+
+
+def _comes_from(pid: int, ancestor: int, parents: Mapping[int, int]) -> bool:
+    while pid and pid != ancestor:
+        pid = parents.get(pid, 0)
+    return pid == ancestor
+
+
 def write(name: str, result: Mapping[str, Any]) -> None:
     """Writes `results/NAME.json` with the conditions."""
     RESULTS.mkdir(exist_ok=True)

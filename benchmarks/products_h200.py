@@ -1,15 +1,15 @@
 """The playbook's matrix products on the GPU of this machine, each with a short sweep, in turns with torch.matmul.
 
-    python -m benchmarks.products_h200 [--only fp32 bf16 ...] [--budget-s 120] [--compilers 14]
+    python -m benchmarks.products_h200 [--only fp32 bf16 ...] [--name NAME] [--budget-s 120]
 
 1. The playbook writes the kernels of every case for this device; each choice of their parameters is compiled, several
    at once, only the launch that the case's size takes.
 2. direct: in one process each kernel runs in turns with torch.matmul over the same tensors, each sample after a flush
    of the L2; its whole result is held against torch.matmul's, and against float64.
-3. workbench: the fastest right kernel of the foremost cases through the workbench's own BENCHMARK stage, beside eager,
+3. workbench: the fastest right kernel of the foremost levels through the workbench's own BENCHMARK stage, beside eager,
    torch.compile and the library call.
 
-Each row is printed as it is there; `results/products_h200.json` has them all. `--compile-only` ends after the first
+Each row is printed as it is there; `results/NAME.json` has them all. `--compile-only` ends after the first
 step and needs no GPU: registers, spills and shared memory.
 """
 
@@ -49,9 +49,11 @@ Sweep = Mapping[str, Sequence[Params]]
 SAMPLES, WARM, FLUSH_BYTES = 12, 2, 256 << 20
 LONGEST_REST_S = 0.05
 SEED = 20_261_123
+WIDE: Params = {"BN": 256, "WIDE": 2}
 SIMT: Sequence[Params] = (
-    {}, {"BK": 16, "STAGES": 3}, {"STAGES": 3}, {"BK": 16, "STAGES": 4}, {"BK": 16, "STAGES": 2}, {"BM": 64},
+    {}, {"TURN": 0}, {"STAGES": 3}, {"BK": 8, "STAGES": 3}, WIDE, {**WIDE, "STAGES": 3}, {**WIDE, "BK": 8, "STAGES": 4},
 )  # fmt: skip
+IN_THREE: Sequence[Params] = ({}, {"STAGES": 4}, {"DOWN": 4, "ACROSS": 2})
 MMA: Sequence[Params] = ({}, {"BK": 32, "STAGES": 4}, {"BN": 256, "ACROSS": 4})
 WARP_GROUPS: Sequence[Params] = ({}, {"RASTER": 8}, {"BN": 128, "STAGES": 5}, {"BN": 192})
 
@@ -99,22 +101,31 @@ def _case(
     return ProductCase(name, forward, {k: code + dtype for k, code in drawn.items()}, numbers, sweep)
 
 
+SQUARE = "4096 4096 4096"
+BOTH = {"multistage": SIMT[:3], "3xTF32": IN_THREE[:1]}
+ZEROS = {"multistage": SIMT[:1], "skipping": SIMT[:1], "3xTF32 skipping": IN_THREE[:1]}
 CASES = (
-    _case("fp32", "4096 4096 4096", {"multistage": SIMT}),
+    _case("fp32", SQUARE, {"multistage": SIMT, "3xTF32": IN_THREE}),
     _case("bf16", "8192 8192 8192", {"tensor cores": MMA, "warp groups": WARP_GROUPS}, ".bfloat16()"),
-    _case("fp16", "4096 4096 4096", {"tensor cores": MMA[:2], "warp groups": WARP_GROUPS[:3]}, ".half()"),
-    _case("fp32-nt", "4096 4096 4096", {"multistage": SIMT[:2]}, forward="torch.matmul(a, b.T)",
-          a="torch.randn(M, K)", b="torch.randn(N, K)"),
-    _case("fp32-tn", "4096 4096 4096", {"multistage": SIMT[:2]}, forward="torch.matmul(a.T, b)",
-          a="torch.randn(K, M)", b="torch.randn(K, N)"),
-    _case("fp32-batched", "512 2048 1024 128", {"multistage": SIMT[:2]}, forward="torch.bmm(a, b)",
+    _case("fp16", SQUARE, {"tensor cores": MMA[:2], "warp groups": WARP_GROUPS[:3]}, ".half()"),
+    _case("fp32-unsigned", SQUARE, {"multistage": SIMT[:1], "3xTF32": ({}, {"BK": 16, "STAGES": 4})},
+          a="torch.rand(M, K)", b="torch.rand(K, N)"),
+    _case("fp32-nt", SQUARE, BOTH, forward="torch.matmul(a, b.T)", a="torch.randn(M, K)", b="torch.randn(N, K)"),
+    _case("fp32-tn", SQUARE, BOTH, forward="torch.matmul(a.T, b)", a="torch.randn(K, M)", b="torch.randn(K, N)"),
+    _case("fp32-upper", SQUARE, ZEROS, forward="torch.triu(torch.matmul(a, b))",
+          a="torch.triu(torch.rand(M, K))", b="torch.triu(torch.rand(K, N))"),
+    _case("fp32-lower", SQUARE, ZEROS, forward="torch.tril(torch.matmul(a, b))",
+          a="torch.tril(torch.rand(M, K))", b="torch.tril(torch.rand(K, N))"),
+    _case("fp32-diagonal", SQUARE, {"3xTF32 skipping": IN_THREE[:1]}, forward="torch.matmul(torch.diag(a), b)",
+          a="torch.rand(M)", b="torch.rand(M, N)"),
+    _case("fp32-batched", "512 2048 1024 128", BOTH, forward="torch.bmm(a, b)",
           a="torch.randn(L, M, K)", b="torch.randn(L, K, N)"),
-    _case("fp32-skinny", "16384 16384 32", {"multistage": SIMT[:3]}),
-    _case("fp32-large-k", "256 256 131072", {"multistage": SIMT[:1], "split": ({}, {"SPLITS": 32})}),
-    _case("bf16-nt", "4096 4096 4096", {"warp groups": WARP_GROUPS[:2]}, ".bfloat16()", forward="torch.matmul(a, b.T)",
+    _case("fp32-skinny", "16384 16384 32", {"multistage": SIMT[:2], "3xTF32": IN_THREE[:2]}),
+    _case("fp32-large-k", "256 256 131072", {"split": ({},), "3xTF32 split": ({}, {"SPLITS": 32})}),
+    _case("bf16-nt", SQUARE, {"warp groups": WARP_GROUPS[:2]}, ".bfloat16()", forward="torch.matmul(a, b.T)",
           a="torch.randn(M, K)", b="torch.randn(N, K)"),
 )  # fmt: skip
-TIMED_AS_THE_WORKBENCH_DOES = ("fp32", "bf16")
+TIMED_AS_THE_WORKBENCH_DOES = (("fp32", "3xTF32"), ("fp32", "multistage"), ("bf16", "warp groups"))
 
 
 @dataclass(frozen=True)
@@ -314,7 +325,13 @@ def workbench(case: ProductCase, best: Made, device: Device, folder: Path) -> Ro
     with Reference(case.problem, folder) as reference, Timer(reference, device) as timer:
         contest = Contest(case.problem.workloads[0], SEED, Entry(best.cubin, best.program), remeasure=False)
         measured = timer.measure(contest, _Watcher())
-    row: Row = {"case": case.name, "kernel": best.name, "workbench": True, "seconds": round(measured.seconds, 1)}
+    row: Row = {
+        "case": case.name,
+        "level": best.level,
+        "kernel": best.name,
+        "workbench": True,
+        "seconds": round(measured.seconds, 1),
+    }
     row |= {"failure": asdict(measured.failure)} if measured.failure else {}
     if measured.performance:
         row |= {"us": {t.contender: round(t.median_us, 2) for t in measured.performance.timings}}
@@ -323,8 +340,8 @@ def workbench(case: ProductCase, best: Made, device: Device, folder: Path) -> Ro
     return row
 
 
-def _fastest(case: str, rows: Sequence[Row], made: Sequence[Made]) -> Made | None:
-    timed = [r for r in rows if r["case"] == case and r.get("right") and "share" in r]
+def _fastest(case: str, level: str, rows: Sequence[Row], made: Sequence[Made]) -> Made | None:
+    timed = [r for r in rows if (r["case"], r["level"]) == (case, level) and r.get("right") and "share" in r]
     if not timed:
         return None
     name = max(timed, key=lambda row: float(row["share"]))["kernel"]
@@ -371,12 +388,12 @@ def main() -> int:
         print(f"compiled {len(made)} in {time.monotonic() - begun:.0f} s", flush=True)
         if not asked.compile_only:
             rows += _measure(kept, asked.budget_s - (time.monotonic() - begun))
-            for name in TIMED_AS_THE_WORKBENCH_DOES:
-                best, case = _fastest(name, rows, made), next((c for c in cases if c.name == name), None)
+            for name, level in TIMED_AS_THE_WORKBENCH_DOES:
+                best, case = _fastest(name, level, rows, made), next((c for c in cases if c.name == name), None)
                 if best and case and time.monotonic() - begun < asked.budget_s:
                     rows.append(workbench(case, best, device, folder))
                     show(rows[-1])
-            conditions.write("products_h200", {"device": asdict(device), "rows": rows})
+            conditions.write(asked.name, {"device": asdict(device), "rows": rows})
     return int(any(not row.get("right", True) for row in rows))
 
 
@@ -402,6 +419,7 @@ _ROW = "ROW "
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", default=[], choices=[c.name for c in CASES])
+    parser.add_argument("--name", default="products_h200", help="of the result file")
     parser.add_argument("--budget-s", type=float, default=120.0)
     parser.add_argument("--compilers", type=int, default=max(1, min(14, (os.cpu_count() or 2) - 2)))
     parser.add_argument("--compile-only", action="store_true")

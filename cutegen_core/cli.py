@@ -15,11 +15,13 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from cutegen_core import __version__
-from cutegen_core.commands import listing
+from cutegen_core.commands import checking, listing
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.records.errors import CutegenError
 
 _LONGEST_MESSAGE, _LONGEST_NAME = 500, 200
+_QUICK = {"sessions": listing.add, "check": checking.add}
+"""Commands that begin at once: what they are added by imports neither compilers nor proposers."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -70,13 +72,14 @@ def _parser(wanted: str = "") -> argparse.ArgumentParser:
     parser = _Parser(prog="cutegen", description="From a PyTorch reference to a tested CuTe kernel.")
     parser.add_argument("--version", action="version", version=f"cutegen {__version__}")
     subcommands = parser.add_subparsers(required=True, metavar="COMMAND")
-    if wanted not in listing.NAMES:
+    if wanted not in _QUICK:
         # Imported late: compilers, proposers and formats take a second.
         from cutegen_core.commands import gnn_options, options
 
         options.add(subcommands)
         gnn_options.add(subcommands)
-    listing.add(subcommands)
+    for add in _QUICK.values():
+        add(subcommands)
     return parser
 
 

@@ -1,29 +1,20 @@
-"""Print for the command line: trials and their stages for a reader, problems and sessions as JSON."""
+"""Print for the command line: the stages of a trial for a reader, problems and sessions as JSON."""
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import sys
-import textwrap
 from collections.abc import Mapping
 from typing import Any
 
 from cutegen_core import views
-from cutegen_core.evaluate.evidence import plain_text
-from cutegen_core.evaluate.evidence.verdict import evidence
+from cutegen_core.checking import json_text, stage_line
 from cutegen_core.evaluate.stages.watch import SilentWatch
 from cutegen_core.problems import library
 from cutegen_core.records import as_json
-from cutegen_core.records.evidence import Topic
-from cutegen_core.records.trial import Stage, StageResult, Trial
+from cutegen_core.records.trial import StageResult, Trial
 from cutegen_core.trajectory.state import Step
 from cutegen_core.trajectory.store import Store
-
-_ROWS, _NOTES = 10, 1
-_UNPRINTED = (Topic.RUNS, Topic.OCCUPANCY, Topic.CONDITIONS)
-"""Details that `--json` and the pages show."""
 
 
 class Narrator(SilentWatch):
@@ -33,18 +24,9 @@ class Narrator(SilentWatch):
         self._quiet = quiet
 
     def ended(self, result: StageResult) -> None:
-        if not self._quiet and result.stage is not Stage.PROFILE:
-            print(
-                f"{result.stage.lower():10} {result.status:8} {result.seconds:6.2f} s  {result.note}", file=sys.stderr
-            )
-
-
-def print_trial(trial: Trial) -> None:
-    """Print the verdict and what it rests on."""
-    found = evidence(trial)
-    print(found.headline)
-    sections = (section.clipped(_ROWS, _NOTES) for section in found.sections() if section.topic not in _UNPRINTED)
-    print(textwrap.indent(plain_text.text(sections), "  "))
+        line = stage_line(result)
+        if line and not self._quiet:
+            print(line, file=sys.stderr)
 
 
 def problem_json(entry: library.ProblemEntry) -> Mapping[str, Any]:
@@ -87,14 +69,5 @@ def _answers(step: Step) -> dict[str, Any]:
 
 
 def print_json(value: object) -> None:
-    """Print strict JSON: NaN and infinities, which wrong kernels produce, become strings."""
-    json.dump(_strict(value), sys.stdout, allow_nan=False)
-    sys.stdout.write(os.linesep)
-
-
-def _strict(value: object) -> object:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, Mapping):
-        return {key: _strict(item) for key, item in value.items()}
-    return [_strict(item) for item in value] if isinstance(value, list | tuple) else value
+    """Print strict JSON."""
+    sys.stdout.write(json_text(value) + os.linesep)

@@ -31,12 +31,11 @@ from cutegen_core.propose.port import Proposer
 from cutegen_core.records.errors import MachineError, UsageError
 from cutegen_core.records.event import Role, SessionSettings
 from cutegen_core.records.problem import Problem
-from cutegen_core.records.trial import ExecutorKind
+from cutegen_core.records.trial import EXECUTORS, ExecutorKind
 from cutegen_core.session.start import default_executor
 from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Store
 
-EXECUTORS = (ExecutorKind.CPU, ExecutorKind.GPU)
 _JUDGES_KEPT = 3
 _TRIALS_AT_ONCE = 2
 _ORACLE_SEED = 918_273_645
@@ -166,15 +165,25 @@ class Tools:
             UsageError: there is no such executor here, or it cannot run what is compiled for the session's target.
         """
         problem = self.store.record(Problem, judged_by or settings.problem)
-        device = choose_device(settings.arch)
+        return self.evaluator_of(owner, problem, settings.executor, settings.arch, timed=timed)
+
+    def evaluator_of(
+        self, owner: str, problem: Problem, kind: ExecutorKind | None, arch: str | None, *, timed: bool = True
+    ) -> Evaluator:
+        """Return an evaluator for a problem; by default, this machine's executor and architecture.
+
+        Raises:
+            UsageError: as for `evaluator`.
+        """
+        device = choose_device(arch)
         with self._lock:
-            executor = self._executor(settings.executor, device)
+            executor = self._executor(kind or default_executor(device), device)
             judges = self._judges_of(owner, problem, device if timed and executor.measures_speed else None)
             return Evaluator(
                 problem=problem,
                 reference=judges.reference,
                 executor=executor,
-                compiler=self._compiler(settings.arch),
+                compiler=self._compiler(device.arch),
                 device=device,
                 keep=self.store.put,
                 timer=judges.timer,

@@ -15,6 +15,7 @@ from pages.components.problems import problem_draft, problem_editor, problem_vie
 from pages.components.problems.listing import agree_to, known, load_path, own, waits_for_click
 from pages.components.problems.new_session import render_new_session
 from pages.components.problems.problem_lint import render_lint
+from pages.components.problems.who_proposes import BUILT_IN, render_ask_about, render_known
 from pages.components.shared import address, data, ui_state
 from pages.components.shared.texts import heading, note, quiet, show_hidden
 
@@ -37,6 +38,7 @@ with choice:
     listing = FolderListing(()) if waits else load_path(path) if path else known()
     where = show_hidden(Path(path).name or path) if path else "Problems"
     heading(f"{where} · {'not loaded' if waits else f'{listing.loaded} of {listing.total} loaded'}")
+    render_ask_about([found.problem for found in listing.entries if found.problem and found.problem.workloads])
     entry = problem_view.choose_entry(listing, 0 if path else own().total, partial(problem_draft.is_kept, store))
     if path and not waits:
         quiet(f"Each file ran in its own sandboxed process, {SANDBOXED}.")
@@ -65,6 +67,8 @@ with detail:
             with st.container(border=True):
                 heading("Start a session with these edits" if editing.changes else "Start a session")
                 problem_view.render_faster(editing.startable, edited=bool(editing.changes))
+                if editing.startable.origin == BUILT_IN:
+                    render_known(editing.startable)
                 render_new_session(store, editing.startable)
         problem_editor.render_remove(editing)
         with beside:

@@ -1,5 +1,5 @@
-"""Keep what test runs build for the runs that follow: compiled kernels, the emulator with its builds,
-and the sampler.
+"""Keep what test runs build for the runs that follow: compiled kernels, the emulator with its builds, the answers of
+problem files about themselves, and the sampler.
 
 1. These caches of the workspace name their entries by content. A run links them into its own workspace, which is new.
 2. A cache's folder is named by a digest of the code that decides what an entry holds, of the toolchain's versions and
@@ -24,6 +24,7 @@ from tests.places import ROOT
 DECIDED_BY = {
     "compile": ("execute/compiler", "kernel", "machine", "records"),
     "emulator": ("execute/emulator", "kernel", "machine"),
+    "answers": ("judge", "machine", "records"),
     "gnn-native": ("workloads/gnn/native", "machine"),
 }
 """Name of a cache -> the folders of `cutegen_core` whose code decides what its entries hold."""

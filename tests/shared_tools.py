@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -90,9 +90,9 @@ class _Kept:
         self._shared = shared
         self._turn = threading.Lock()
 
-    def request(self, payload: Mapping[str, Any], timeout_s: float) -> Message:
+    def request(self, payload: Mapping[str, Any], timeout_s: float, imports: Sequence[str] = ()) -> Message:
         with self._turn:
-            return self._shared.worker().request(payload, timeout_s)
+            return self._shared.worker().request(payload, timeout_s, imports)
 
     def close(self) -> None:
         pass

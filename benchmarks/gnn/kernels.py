@@ -20,7 +20,9 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import torch
@@ -29,9 +31,10 @@ import torch.nn.functional as F
 from benchmarks.conditions import write
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.judge.reference import Reference
+from cutegen_core.kernel import kernel_file
 from cutegen_core.machine.device import choose_device
 from cutegen_core.operators import GatherMean, Plugged, Source, compiled, plug
-from cutegen_core.operators.gather_mean import torch_gradient
+from cutegen_core.operators.gather_mean import Entries, torch_gradient, transpose
 from cutegen_core.problems.library import load
 from cutegen_core.propose import playbook
 from cutegen_core.records.errors import CutegenError
@@ -41,11 +44,17 @@ PROBLEMS = (
     "gather_rows", "gather_mean", "gather_mean_fp16", "gather_mean_bf16", "gather_mean_backward",
     "gather_mean_backward_deterministic", "sage_layer", "gat_softmax_aggregate",
 )  # fmt: skip
-BOTH_WAYS = ("gather_mean_backward", "gather_mean_backward_deterministic")
+Params = Mapping[str, int]
+Sweep = Mapping[str, Sequence[Params]]
+"""By a level's name the choices of its parameters."""
+BOTH_WAYS: Mapping[str, Sweep | None] = {"gather_mean_backward": None, "gather_mean_backward_deterministic": None}
+"""The gradients of gather_mean, and the choices of their kernels; None for every level with its defaults."""
 FLUSH_BYTES = 256 << 20
 FLUSHES = 24
 """Of the L2 before a sample: over a millisecond, in which the host enqueues the call before the device reaches it."""
 WARM_UP = 3
+NEAR = {torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 2e-2}
+"""Of the largest value: how far a contender's result may be from the first one's."""
 Call = Callable[[], Any]
 Tensors = Mapping[str, torch.Tensor]
 
@@ -58,10 +67,11 @@ def main() -> None:
     parser.add_argument("--budget-s", type=float, default=540.0, help="no workload begins after this")
     given = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    bench, started = GatherBench(device, given.samples, given.levels), time.monotonic()
+    bench, started = GatherBench(device, given.samples), time.monotonic()
+    sweep = {level: ({},) for level in given.levels} if given.levels else None
     rows: list[dict[str, Any]] = []
     try:
-        for row in (row for name in given.only for row in bench.problem(name)):
+        for row in (row for name in given.only for row in bench.problem(name, sweep)):
             rows.append(row)
             show(row)
             if time.monotonic() - started > given.budget_s:
@@ -73,47 +83,89 @@ def main() -> None:
 
 
 class GatherBench:
-    """Compiles, plugs in, compares and times."""
+    """Compiles, plugs in, compares and times.
 
-    def __init__(self, device: torch.device, samples: int, levels: Sequence[str] | None) -> None:
-        self.device, self._samples, self._levels = device, samples, levels
+    Args:
+        inductor: problems whose references torch.compile compiles, too.
+        both_ways: gradients with which gather_mean is measured, too.
+    """
+
+    def __init__(
+        self, device: torch.device, samples: int, *, compilers: int = 1, inductor: Sequence[str] = PROBLEMS,
+        both_ways: Mapping[str, Sweep | None] = BOTH_WAYS,
+    ) -> None:  # fmt: skip
+        self.device, self._inductor, self._both_ways, self._samples = device, inductor, both_ways, samples
         self._arch = choose_device().arch
-        self._compiler = Compiler(self._arch)
+        self._compilers = [Compiler(self._arch) for _ in range(compilers)]
+        self._free: SimpleQueue[Compiler] = SimpleQueue()
+        for compiler in self._compilers:
+            self._free.put(compiler)
         self._flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device=device) if device.type == "cuda" else None
         self._folder = tempfile.TemporaryDirectory(prefix="gnn-kernels-")
         self._sources: dict[tuple[str, str], Source] = {}
 
     def close(self) -> None:
-        self._compiler.close()
+        for compiler in self._compilers:
+            compiler.close()
         self._folder.cleanup()
 
-    def problem(self, name: str) -> Iterator[dict[str, Any]]:
-        """Yield a row for each workload, and one more where it has a gradient."""
+    def problem(self, name: str, sweep: Sweep | None = None, workloads: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+        """Yield a row for each workload, and one more where it has a gradient.
+
+        Args:
+            sweep: levels and parameters; every level with its defaults unless given.
+            workloads: names of the only ones on a GPU, unless empty.
+        """
         problem = load(name)
         with Reference(problem, Path(self._folder.name) / name) as reference:
-            plugged = {level: plug(source) for level, source in self._compiled(problem, reference).items()}
+            plugged = {level: plug(source) for level, source in self._compiled(problem, reference, sweep).items()}
             for workload in self._workloads(problem):
+                if workloads and self.device.type == "cuda" and workload.name not in workloads:
+                    continue
                 module: dict[str, Any] = {}
                 exec(compile(reference.source(workload), problem.origin, "exec"), module)
                 forward = self._forward(problem, workload, module, plugged, dict(reference.signature(workload).scalars))
                 yield forward
-                if name == "gather_mean":
-                    yield self._both_ways(workload, module, _fastest(forward, plugged))
+                if name == "gather_mean" and self._both_ways:
+                    yield self._forward_and_backward(workload, module, _fastest(forward, plugged))
                 gc.collect()
+
+    def sources(self, name: str, sweep: Sweep | None = None) -> Mapping[str, Source]:
+        """Return the choices of a problem's kernels, compiled once."""
+        if not any(key[0] == name for key in self._sources):
+            problem = load(name)
+            with Reference(problem, Path(self._folder.name) / name) as reference:
+                self._compiled(problem, reference, sweep)
+        return {choice: source for (of, choice), source in self._sources.items() if of == name}
 
     def _workloads(self, problem: Problem) -> tuple[Workload, ...]:
         roles = WorkloadRole.BENCHMARK if self.device.type == "cuda" else WorkloadRole.EMULATOR
         return problem.with_role(roles)[: None if self.device.type == "cuda" else 2]
 
-    def _compiled(self, problem: Problem, reference: Reference) -> Mapping[str, Source]:
+    def _compiled(self, problem: Problem, reference: Reference, sweep: Sweep | None) -> Mapping[str, Source]:
+        """Return the choices by their names, such as "packed UNROLL=2"."""
         workload = problem.workloads[0]
         graph, signature = reference.graph(workload), reference.signature(workload)
-        for variant in playbook.propose(graph, signature, problem.name, playbook.Target(allow=problem.allow)):
-            if self._levels is None or variant.name in self._levels:
-                self._sources[problem.name, variant.name] = compiled(
-                    problem, variant.source, self._arch, compiler=self._compiler, reference=reference
-                )
-        return {level: source for (name, level), source in self._sources.items() if name == problem.name}
+        target = playbook.Target(choose_device(), allow=problem.allow)
+        texts = {
+            " ".join([variant.name, *(f"{name}={value}" for name, value in params.items())]): _with(variant, params)
+            for variant in playbook.propose(graph, signature, problem.name, target)
+            for params in (({},) if sweep is None else sweep.get(variant.name, ()))
+        }
+
+        def make(text: str) -> Source:
+            compiler = self._free.get()
+            try:
+                return compiled(problem, text, self._arch, compiler=compiler, reference=reference)
+            finally:
+                self._free.put(compiler)
+
+        for workload in problem.workloads:  # a reference answers one thread; it keeps what it answered
+            reference.signature(workload)
+        with ThreadPoolExecutor(len(self._compilers)) as pool:
+            made = dict(zip(texts, pool.map(make, texts.values()), strict=True))
+        self._sources |= {(problem.name, choice): source for choice, source in made.items()}
+        return made
 
     def _forward(
         self, problem: Problem, workload: Workload, module: Mapping[str, Any], plugged: Mapping[str, Plugged],
@@ -128,14 +180,14 @@ class GatherBench:
         with torch.no_grad():
             calls: dict[str, Call] = {"eager": lambda: model(*inputs)}
             calls |= baselines(problem.name, named, numbers)
-            if self.device.type == "cuda":
+            if self.device.type == "cuda" and problem.name in self._inductor:
                 compiled_model = torch.compile(model)
                 calls["torch.compile"] = lambda: compiled_model(*inputs)
             for level, operator in plugged.items():
                 calls[f"plugged {level}"] = lambda operator=operator: operator(*named.values(), **numbers)
             return self._timed(problem.name, workload.name, calls)
 
-    def _both_ways(self, workload: Workload, module: Mapping[str, Any], level: str) -> dict[str, Any]:
+    def _forward_and_backward(self, workload: Workload, module: Mapping[str, Any], level: str) -> dict[str, Any]:
         """Time forward and backward of gather_mean by autograd."""
         torch.manual_seed(1)
         table, idx, indptr = (tensor.to(self.device) for tensor in module["get_inputs"]())
@@ -148,24 +200,24 @@ class GatherBench:
         calls = {"embedding_bag": both(bag), "index_select + index_add": both(select_and_add)}
         if self.device.type == "cuda":
             calls["torch.compile of index_select + index_add"] = both(torch.compile(select_and_add))
-        for name in BOTH_WAYS:
-            problem = load(name)
-            if not any(key[0] == name for key in self._sources):
-                with Reference(problem, Path(self._folder.name) / name) as reference:
-                    self._compiled(problem, reference)
-            for backward_level in [key[1] for key in self._sources if key[0] == name]:
-                aggregate = GatherMean(self._sources["gather_mean", level], self._sources[name, backward_level])
-                kind = name.removeprefix("gather_mean_")
-                calls[f"plugged {level}, {kind} {backward_level}"] = both(aggregate)
+        back = transpose(Entries(idx, indptr, len(table)))
+        for name, choices in self._both_ways.items():
+            for backward_level, source in self.sources(name, choices).items():
+                aggregate = GatherMean(self._sources["gather_mean", level], source)
+                contender = f"plugged {level}, {name.removeprefix('gather_mean_')} {backward_level}"
+                calls[contender] = both(aggregate)
+                if aggregate.ordered:  # as in training, where the loader's threads transpose
+                    calls[f"{contender}, transposed before"] = both(lambda *graph, run=aggregate: run(*graph, back))
         return self._timed("gather_mean forward + backward", workload.name, calls)
 
     def _timed(self, name: str, workload: str, calls: Mapping[str, Call]) -> dict[str, Any]:
         """Compare each contender with the first, then time those that agree and work, in turns."""
         refused: dict[str, str] = {}
-        want = next(iter(calls.values()))().float()
+        want = next(iter(calls.values()))()
+        near = NEAR[want.dtype]
         for contender, call in calls.items():
             try:
-                torch.testing.assert_close(call().float(), want, rtol=2e-2, atol=2e-2 * float(want.abs().max()))
+                torch.testing.assert_close(call(), want, rtol=near, atol=near * float(want.abs().max()))
             except (AssertionError, RuntimeError, CutegenError) as error:
                 refused[contender] = str(error).strip().splitlines()[0]
         samples: dict[str, list[float]] = {contender: [] for contender in calls if contender not in refused}
@@ -196,6 +248,14 @@ class GatherBench:
 def _fastest(row: Mapping[str, Any], plugged: Mapping[str, Plugged]) -> str:
     """Return the level whose kernel took the least time in a row."""
     return min((level for level in plugged if f"plugged {level}" in row["us"]), key=lambda n: row["us"][f"plugged {n}"])
+
+
+def _with(variant: playbook.Variant, params: Params) -> str:
+    """Return a variant's text with these parameters as its defaults."""
+    text = variant.source
+    for name, value in params.items():
+        text = kernel_file.parse(text).with_param(name, value)
+    return text
 
 
 def bag(table: torch.Tensor, idx: torch.Tensor, indptr: torch.Tensor) -> torch.Tensor:
@@ -229,7 +289,7 @@ def baselines(name: str, given: Tensors, numbers: Mapping[str, Any]) -> dict[str
             result = bag(table, idx, indptr)
         return {
             "embedding_bag's": lambda: torch.autograd.grad(result, table, grad, retain_graph=True)[0],
-            "index_add": lambda: torch_gradient(grad, idx, indptr, numbers["sources"]),
+            "index_add": lambda: torch_gradient(grad, Entries(idx, indptr, numbers["sources"])),
         }
     if name.startswith("gather_mean"):
         graph = (given["table"], given["idx"], given["indptr"])

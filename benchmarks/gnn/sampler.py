@@ -1,11 +1,13 @@
 """Edges per second and core of the sampler, on graphs of the sizes that SALIENT and PyG were measured on.
 
-    python -m benchmarks.gnn.sampler [--rounds 5] [--batches 8]
+    python -m benchmarks.gnn.sampler [--rounds 5] [--batches 8] [--only-transposed]
 
 Contenders take turns (A B C, then C B A) on the same seeds. A figure is edges per second of processor time of the
 sampling thread; the median of the rounds counts. torch-sparse and pyg-lib take part where they can be imported; PyG's
 NeighborLoader calls one of these two. Every contender draws fan-outs 15, 10, 5 for batches of 1024 seeds, without
 replacement, for the newest nodes only, but for "native, layered", which draws for all known nodes as SALIENT does.
+`--only-transposed` measures only what transposing a batch's inner hops adds, on the graph of a million nodes, and
+replaces that part of the results.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.conditions import write
+from benchmarks.conditions import replace_parts, write
 from cutegen_core.workloads.gnn.data.generate import generate_blocks, generate_power_law
 from cutegen_core.workloads.gnn.graph import GraphData, Ids
 from cutegen_core.workloads.gnn.sampling.plain import PlainSampler
@@ -152,11 +154,44 @@ def prepare(graph: GraphData, batches: list[Ids]) -> Mapping[str, Any]:
     return result
 
 
+def transposing() -> Mapping[str, Any]:
+    """Milliseconds of a thread's processor time for a batch: drawing it, and transposing its inner hops."""
+    from cutegen_core.workloads.gnn.sampling.packed import PackedBuffers
+
+    name = "power law, 1M nodes"
+    generate, nodes, degree = GRAPHS[name]
+    graph = generate(nodes, degree, CLASSES, WIDTH, 0)
+    sampler, buffers, random = Sampler(graph, FANOUTS), PackedBuffers(pin=False), np.random.default_rng(0)
+    drawing, turning, entries = [], [], []
+    for number in range(-4, 24):
+        seeds = random.choice(graph.nodes, BATCH, replace=False)
+        start = time.thread_time()
+        sampled = sampler.sample_into(seeds, number, buffers)
+        drawn = time.thread_time()
+        if not buffers.reserve_transposed(sampled):
+            sampled = sampler.sample_into(seeds, number, buffers)
+            drawn = time.thread_time()
+        buffers.transpose(sampled)
+        if number >= 0:
+            drawing.append(1e3 * (drawn - start))
+            turning.append(1e3 * (time.thread_time() - drawn))
+            entries.append([len(hop.idx) for hop in sampled.hops])
+    return {
+        "graph": name, "drawing_ms": round(statistics.median(drawing), 2),
+        "transposing_ms": round(statistics.median(turning), 2), "entries_of_hops": entries[0],
+    }  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int, default=8, help="batches a round")
+    parser.add_argument("--only-transposed", action="store_true")
     given = parser.parse_args()
+    if given.only_transposed:
+        found = transposing()
+        print(found)
+        return replace_parts("gnn_sampler", {"transposed": found})
     result: dict[str, Any] = {"fanouts": FANOUTS, "batch": BATCH, "graphs": {}}
     for name, (generate, nodes, degree) in GRAPHS.items():
         start = time.perf_counter()

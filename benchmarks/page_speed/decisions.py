@@ -1,5 +1,6 @@
-"""A decision until its effect can be seen: in the tab it was made in, and in another one. The work itself is not waited
-for: the effect of an approval is that the next stage has begun, of a redirect that the next step has.
+"""A decision until it is answered, and until its effect can be seen: in the tab it was made in, and in another one. The
+work itself is not waited for: the effect of an approval is that the next stage has begun, of a redirect that the next
+step has. A decision is answered when the page says that it is sent, or shows its effect.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ ANSWERS = (
     REDIRECT,
     Answer("approve", _key("a"), "keydown", _on_its_way),
 )
-"""In an order in which each of them is possible, also when the playbook has nothing more to propose by itself."""
+"""In an order in which each of them is possible, also when the playbook has nothing more to propose by itself. No two
+that follow each other are the same, or the first would still be shown as sent."""
 
 
 def decisions(started: Browser, url: str, store: Store, rounds: int) -> dict[str, object]:
@@ -101,6 +103,7 @@ def decisions(started: Browser, url: str, store: Store, rounds: int) -> dict[str
         gates=(Gate.DIFF,),
         max_steps=STEPS_AT_MOST,
     )
+    answered: dict[str, list[float]] = {}
     here: dict[str, list[float]] = {}
     there: dict[str, list[float]] = {}
     with windows.tabs(started, 2) as (deciding, other):
@@ -109,9 +112,11 @@ def decisions(started: Browser, url: str, store: Store, rounds: int) -> dict[str
         for answer in itertools.chain.from_iterable(itertools.repeat(ANSWERS, rounds)):
             _settled(deciding, other)
             effect = answer.effect(_steps(deciding))
-            watch.arm(deciding, (effect,), event=answer.event)
+            watch.arm(deciding, (effect,), event=answer.event, answer=Sign(".cg-sent", f"Sent: {answer.name}"))
             watch.arm(other, (effect,), event="")
             answer.make(deciding)
-            here.setdefault(answer.name, []).append(watch.seen(deciding).took_ms)
+            seen = watch.seen(deciding)
+            answered.setdefault(answer.name, []).append(seen.answered_ms)
+            here.setdefault(answer.name, []).append(seen.took_ms)
             there.setdefault(answer.name, []).append(watch.seen(other).at_ms - watch.began_ms(deciding))
-    return {"deciding_tab": _told(here), "other_tab": _told(there)}
+    return {"answered": _told(answered), "deciding_tab": _told(here), "other_tab": _told(there)}

@@ -13,7 +13,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import randbits
 from typing import Any, TypeVar
@@ -25,7 +25,6 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from cutegen_core import views
 from cutegen_core.problems import library
 from cutegen_core.records.decision import Decision, DecisionKind
-from cutegen_core.records.errors import StaleDecisionError
 from cutegen_core.records.event import AnsweredBy, SessionState, StepStarted, Tried
 from cutegen_core.records.trial import ExecutorKind, Status
 from cutegen_core.session import start
@@ -158,8 +157,7 @@ def step(store: Store, session: str) -> float:
     source = f"{KERNEL.read_text()}\n// {randbits(62)}\n__device__ int edit_{randbits(30)};\n"
     state = views.session_view(store, session).state
     decision = Decision(DecisionKind.EDIT, state.meaning_seq, source=source)
-    with suppress(StaleDecisionError):
-        start.decide(store, session, decision)
+    start.submit(store, session, decision)
     tried = _until(lambda: [r for r in store.events(session, state.seq) if isinstance(r.event, Tried)])[0]
     begun = [r for r in store.events(session, state.seq) if isinstance(r.event, StepStarted) and r.seq < tried.seq]
     assert isinstance(tried.event, Tried)

@@ -17,9 +17,10 @@ PATIENCE_MS = 120_000
 
 SCRIPT = """
 window.cgWatch = {
-  begun: 0, done: null, missing: null,
-  arm(signs, path, event) {
+  begun: 0, answered: null, done: null, missing: null,
+  arm(signs, path, event, answer) {
     this.begun = 0;
+    this.answered = null;
     if (event) addEventListener(event, (e) => { this.begun = e.timeStamp; }, { capture: true, once: true });
     const all = (selector, root) => {
       const [outer, ...inner] = selector.split(' >>> ');
@@ -28,13 +29,18 @@ window.cgWatch = {
       return found.flatMap((e) => [e, ...e.querySelectorAll('*')]).filter((e) => e.shadowRoot)
         .flatMap((e) => all(inner.join(' >>> '), e.shadowRoot));
     };
-    const visible = (e) => e.checkVisibility() && !(e.getRootNode().host ?? e).closest('[data-stale="true"]');
+    const visible = (e) => e.checkVisibility({ visibilityProperty: true })
+      && !(e.getRootNode().host ?? e).closest('[data-stale="true"]');
     const shows = ([selector, words]) =>
       all(selector, document).some((e) => visible(e) && new RegExp(words, 'i').test(e.textContent));
     this.missing = () => [location.pathname, ...signs.filter((sign) => !shows(sign))].join(' ');
     this.done = new Promise((resolve) => {
       const look = () => {
-        if (location.pathname.endsWith(path) && signs.every(shows)) setTimeout(() => resolve(performance.now()));
+        const done = location.pathname.endsWith(path) && signs.every(shows);
+        if (this.answered === null && (done || (answer && shows(answer)))) {
+          setTimeout(() => { this.answered ??= performance.now(); });
+        }
+        if (done) setTimeout(() => resolve(performance.now()));
         else requestAnimationFrame(look);
       };
       look();
@@ -42,7 +48,7 @@ window.cgWatch = {
   },
   seen(patience) {
     return Promise.race([
-      this.done.then((end) => [end - this.begun, performance.timeOrigin + end]),
+      this.done.then((end) => [end - this.begun, performance.timeOrigin + end, this.answered - this.begun]),
       new Promise((_, reject) => setTimeout(() => reject(new Error(`not seen: ${this.missing()}`)), patience)),
     ]);
   },
@@ -61,21 +67,26 @@ class Sign(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """`took_ms` since the event or the navigation; `at_ms` since the epoch, the same clock for every tab."""
+    """`took_ms` since the event or the navigation; `at_ms` since the epoch, the same clock for every tab; `answered_ms`
+    since the event, until the page answered it at all: its answer, or all signs."""
 
     took_ms: float
     at_ms: float
+    answered_ms: float
 
 
-def arm(page: Page, signs: Sequence[Sign], *, path: str = "", event: str = "click") -> None:
-    """From now on: the next `event` starts the clock, the signs (on a page whose address ends with `path`) stop it."""
-    page.evaluate(f"window.cgWatch.arm({json.dumps(signs)}, {json.dumps(path)}, {json.dumps(event)})")
+def arm(page: Page, signs: Sequence[Sign], *, path: str = "", event: str = "click", answer: Sign | None = None) -> None:
+    """From now on: the next `event` starts the clock, the signs (on a page whose address ends with `path`) stop it.
+
+    Args:
+        answer: a sign that can come before them, and go again.
+    """
+    page.evaluate(f"window.cgWatch.arm(...{json.dumps([signs, path, event, answer])})")
 
 
 def seen(page: Page) -> Seen:
     """Waits for the signs; an error names what did not come."""
-    took, at = page.evaluate(f"window.cgWatch.seen({PATIENCE_MS})")
-    return Seen(float(took), float(at))
+    return Seen(*map(float, page.evaluate(f"window.cgWatch.seen({PATIENCE_MS})")))
 
 
 def began_ms(page: Page) -> float:

@@ -12,11 +12,10 @@ from cutegen_core import engine, views
 from cutegen_core.printing import print_json
 from cutegen_core.problems import sets
 from cutegen_core.propose import registry
-from cutegen_core.records import as_json
 from cutegen_core.records.bench import BenchSettings
 from cutegen_core.records.errors import MachineError, UsageError
 from cutegen_core.records.job import JobKind, JobState
-from cutegen_core.records.wording import counted
+from cutegen_core.session import start
 from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import make_executor
@@ -48,10 +47,9 @@ def _create(store: Store, arguments: argparse.Namespace) -> str:
     registry.check(arguments.strategy, arguments.proposer, {})
     settings = BenchSettings(
         arguments.set, problems, arguments.proposer, arguments.strategy, arguments.executor, arguments.arch or "",
-        arguments.max_steps, arguments.model, arguments.budget_tokens, arguments.at_once,
+        arguments.max_steps, arguments.model, arguments.budget_tokens, arguments.at_once, arguments.tune,
     )  # fmt: skip
-    title = f"{arguments.set}: {counted(len(problems), 'problem')}, {arguments.proposer}"
-    return jobs.create(store, JobKind.BENCH, title, as_json.dump(settings))
+    return start.create_bench(store, settings)
 
 
 def _go_on(store: Store, prefix: str) -> str:
@@ -112,4 +110,9 @@ def _against(store: Store, lines: Sequence[views.BenchLine], arguments: argparse
         return []
     earlier = jobs.find(store, arguments.against, JobKind.BENCH)
     found = views.compare_benches(views.bench_lines(store, earlier), lines)
-    return [f"compared with bench {earlier}:", *(found or ["  nothing changed"])]
+    return [f"compared with bench {earlier}:", *(map(_changed, found) if found else ["  nothing changed"])]
+
+
+def _changed(change: views.BenchChange) -> str:
+    ratio = f" ({change.ratio:.2f}x)" if change.ratio else ""
+    return f"  {change.problem}: {change.before} -> {change.after}{ratio}"

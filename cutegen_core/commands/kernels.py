@@ -1,33 +1,19 @@
-"""List and lint problems, check one kernel file, and make one of a plain `.cu`."""
+"""List and lint problems, and make a kernel file of a plain `.cu`."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
-import tempfile
 from pathlib import Path
-from secrets import randbits
 
-from cutegen_core.evaluate.evaluator import Evaluator
-from cutegen_core.evaluate.timing.timer import Timer
-from cutegen_core.execute.compiler.compilation import Compiler
-from cutegen_core.judge.reference import Reference
+from cutegen_core.commands.checking import read_kernel
 from cutegen_core.kernel.kernel_file import decode
-from cutegen_core.machine.device import choose_device
-from cutegen_core.printing import Narrator, print_json, print_trial, problem_json
+from cutegen_core.printing import print_json, problem_json
 from cutegen_core.problems import library
 from cutegen_core.problems.lint import command as lint_command
 from cutegen_core.propose.playbook import Coverage
-from cutegen_core.records import as_json
-from cutegen_core.records.candidate import Author, Candidate, content_key
-from cutegen_core.records.errors import KernelFileError, UsageError
-from cutegen_core.records.trial import Diagnostic, ExecutorKind, Stage, StageResult, StageStatus, Status, Trial
-from cutegen_core.session import start
 from cutegen_core.share.imports import plain_cu
-from cutegen_core.trajectory.store import Store
 from cutegen_core.views.who_proposes import ask_about_all
-from cutegen_core.wiring import make_executor
 
 
 def list_problems(arguments: argparse.Namespace) -> int:
@@ -63,36 +49,10 @@ def _coverage_line(found: Coverage) -> str:
     return f"{', '.join(found.families)}: {' -> '.join(found.kernels)}"
 
 
-def check(arguments: argparse.Namespace) -> int:
-    data = _read_kernel(arguments.file)
-    problem = library.load(arguments.problem)
-    device = choose_device(arguments.arch)
-    executor = make_executor(arguments.executor or start.default_executor(device))
-    seed = randbits(31) if arguments.seed is None else arguments.seed
-    with contextlib.ExitStack() as stack:
-        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-check-"))
-        store, compiler = Store(), Compiler(device.arch)
-        reference = Reference(problem, Path(scratch))
-        timer = stack.enter_context(Timer(reference, device)) if executor.measures_speed else None
-        for close in (store.close, compiler.close, reference.close, executor.close):
-            stack.callback(close)
-        evaluator = Evaluator(problem, reference, executor, compiler, device, store.put, timer)
-        try:
-            candidate = Candidate(decode(data), Author.IMPORT)
-            trial = evaluator.evaluate(candidate, seed=seed, watch=Narrator(arguments.json), thorough=True)
-        except KernelFileError as error:
-            trial = _unreadable(data, error)
-    if arguments.json:
-        print_json(as_json.to_plain(trial))
-    else:
-        print_trial(trial)
-    return 0 if trial.passed else 1
-
-
 def import_kernel(arguments: argparse.Namespace) -> int:
     problem = library.load(arguments.problem)
     made = plain_cu.import_kernel(
-        decode(_read_kernel(arguments.file)), arguments.file.name, problem, function=arguments.function
+        decode(read_kernel(arguments.file)), arguments.file.name, problem, function=arguments.function
     )
     if arguments.output:
         arguments.output.write_text(made.text, encoding="utf-8")
@@ -110,17 +70,3 @@ def import_kernel(arguments: argparse.Namespace) -> int:
         where = f"{arguments.file.name}:{hole.line}: " if hole.line else ""
         print(f"{where}{hole.name} must be completed by hand: {hole.place}: {hole.text}", file=sys.stderr)
     return 0 if made.is_complete else 1
-
-
-def _read_kernel(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
-
-
-def _unreadable(data: bytes, error: KernelFileError) -> Trial:
-    """Return the verdict on a file that cannot be read as a kernel file."""
-    patch = StageResult(Stage.PATCH, StageStatus.FAILED, 0.0, Status.REJECTED)
-    diagnostic = Diagnostic(error.line, "error", str(error), "plan")
-    return Trial(content_key(data), Status.REJECTED, (patch,), ExecutorKind.CPU, str(error), (diagnostic,))

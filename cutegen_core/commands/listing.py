@@ -13,8 +13,6 @@ from cutegen_core.trajectory.read import every_summary
 from cutegen_core.trajectory.store import Store
 from cutegen_core.trajectory.summaries import SessionRow, SessionSummary
 
-NAMES = ("sessions",)
-
 Command = Callable[[argparse.Namespace], int]
 Subcommands = Any
 """What `add_subparsers` returns; argparse has no public name for it."""

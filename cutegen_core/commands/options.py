@@ -8,15 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from cutegen_core.commands import benches, kernels, refining, sessions, this_machine
+from cutegen_core.commands.arguments import add_arch, add_executor, add_problem, whole
 from cutegen_core.commands.listing import Command, Subcommands, add_command
 from cutegen_core.problems import sets
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES
 from cutegen_core.records.event import AnsweredBy, Role
-from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.share.exports import FORMATS
-from cutegen_core.wiring import EXECUTORS
-
-_LONGEST_NUMBER = 20
 
 _AddCommand = Callable[[str, Command, str], argparse.ArgumentParser]
 
@@ -57,12 +54,8 @@ def _add_machine_and_problems(command: _AddCommand) -> None:
 
 
 def _add_kernels(command: _AddCommand) -> None:
-    check = command("check", kernels.check, "run one kernel file through the stages")
-    check.add_argument("file", type=Path, help="kernel file (.cu)")
-    _add_problem(check)
-    check.add_argument("--seed", type=_seed, metavar="N", help="seed of the inputs (default: a fresh one)")
     run = command("run", refining.run, "refine a kernel for a problem")
-    _add_problem(run)
+    add_problem(run)
     run.add_argument(
         "--strategy", choices=list(STRATEGIES), default="cutegen",
         help="; ".join(f"{key}: {found.title}" for key, found in STRATEGIES.items()) + " (default: %(default)s)",
@@ -71,14 +64,14 @@ def _add_kernels(command: _AddCommand) -> None:
     run.add_argument("--auto", action="store_true", help="run to the end without waiting for decisions")
     _add_answerers(run)
     twin = command("twin", refining.twin, "run astra with four roles, then with one, and compare; without decisions")
-    _add_problem(twin)
+    add_problem(twin)
     twin.set_defaults(auto=True)
     _add_answerers(twin)
     _add_bench(command)
     replay = command("replay", refining.replay, "replay a session here: same prompts and replies, all stages run again")
     replay.add_argument("session", help="session id, or a recording to import first")
-    _add_executor(replay)
-    _add_arch(replay, "the recorded session's")
+    add_executor(replay)
+    add_arch(replay, "the recorded session's")
 
 
 def _add_bench(command: _AddCommand) -> None:
@@ -101,8 +94,11 @@ def _add_bench(command: _AddCommand) -> None:
     bench.add_argument(
         "--at-once", type=_at_once, default=1, metavar="N", help="sessions at a time (default: %(default)s)"
     )
-    _add_executor(bench)
-    _add_arch(bench, "the GPU's, or sm_90a without one")
+    bench.add_argument(
+        "--tune", action="store_true", help="sweep each best kernel's parameters before its session ends"
+    )
+    add_executor(bench)
+    add_arch(bench, "the GPU's, or sm_90a without one")
 
 
 def _add_answerers(parser: argparse.ArgumentParser) -> None:
@@ -157,32 +153,8 @@ def _add_sessions(command: _AddCommand) -> None:
     exporting.add_argument("-o", "--output", type=Path, required=True, metavar="PATH", help="file to write")
 
 
-def _add_problem(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--problem", required=True, metavar="NAME_OR_PATH", help="built-in or saved problem, or a KernelBench file"
-    )
-    _add_executor(parser)
-    _add_arch(parser, "the GPU's, or sm_90a without one")
-
-
-def _whole(low: int, high: int) -> Callable[[str], int]:
-    """Return the reader of a whole number in this range."""
-
-    def read(text: str) -> int:
-        digits = text.strip()
-        if (
-            len(digits) > _LONGEST_NUMBER
-            or not (digits.isascii() and digits.isdecimal())
-            or not low <= int(digits) <= high
-        ):
-            raise argparse.ArgumentTypeError(f"{text[:_LONGEST_NUMBER]!r} is no whole number from {low} to {high}")
-        return int(digits)
-
-    return read
-
-
-_port, _seed = _whole(1, 65535), _whole(0, 2**62 - 1)
-_tokens, _steps, _at_once = _whole(1, 10**12), _whole(1, 10**6), _whole(1, 8)
+_port = whole(1, 65535)
+_tokens, _steps, _at_once = whole(1, 10**12), whole(1, 10**6), whole(1, 8)
 
 
 def _answerer(text: str) -> AnsweredBy:
@@ -199,20 +171,3 @@ def _role(text: str) -> tuple[Role, AnsweredBy]:
     if name not in tuple(Role):
         raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(Role)}; write ROLE=WHO")
     return Role(name), _answerer(who)
-
-
-def _executor(text: str) -> ExecutorKind:
-    if text not in EXECUTORS:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(EXECUTORS)}")
-    return ExecutorKind(text)
-
-
-def _add_executor(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--executor", type=_executor, metavar=f"{{{','.join(EXECUTORS)}}}",
-        help="gpu, or cpu for the emulator (default: the GPU if there is one)",
-    )  # fmt: skip
-
-
-def _add_arch(parser: argparse.ArgumentParser, default: str) -> None:
-    parser.add_argument("--arch", metavar="ARCH", help=f"compile target such as sm_90a (default: {default})")

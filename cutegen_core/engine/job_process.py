@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cutegen_core.machine import parent, workspace
-from cutegen_core.machine.worker import child_environment
+from cutegen_core.machine.child_environment import child_environment
 
 LONGEST_LINE = 64 << 20
 """A result holds the spans of all epochs; a child that never ends a line must not fill the memory."""

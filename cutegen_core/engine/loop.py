@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 from cutegen_core.engine import single
+from cutegen_core.engine.checks import Checks
 from cutegen_core.engine.job_slot import JobSlots
 from cutegen_core.engine.old_exports import OldExports
 from cutegen_core.machine import workspace
@@ -61,6 +62,7 @@ class Engine:
         self._pool = ThreadPoolExecutor(SESSIONS_AT_ONCE, thread_name_prefix="session")
         self._slots = [JobSlots(store, kind, count) for kind, count in JOBS_AT_ONCE.items()]
         self._old_exports = OldExports(store)
+        self._checks = Checks(tools)
         self._active: dict[str, Future[None]] = {}
         self._works: dict[str, bool] = {}
         self._left_alone: set[str] = set()
@@ -72,6 +74,7 @@ class Engine:
         try:
             self._poll()
         finally:
+            self._checks.close()
             for slots in self._slots:
                 slots.close()
 
@@ -99,9 +102,17 @@ class Engine:
                     _log.exception("the store %s cannot be read; trying again", self._store.path)
                 trouble = str(error)
                 time.sleep(_STORE_PAUSE_S)
-            if self._active or any(slots.busy for slots in self._slots) or single.client_age_s() < IDLE_EXIT_S:
+            if (
+                self._active
+                or self._checks.busy
+                or any(slots.busy for slots in self._slots)
+                or single.client_age_s() < IDLE_EXIT_S
+            ):
                 last_use = time.monotonic()
             time.sleep(POLL_S)
+
+    def _is_busy(self) -> bool:
+        return bool(self._active) or self._checks.busy or any(slots.busy for slots in self._slots)
 
     def _dispatch(self) -> None:
         for session, future in list(self._active.items()):
@@ -187,6 +198,7 @@ class Engine:
 
     def _warm(self) -> None:
         try:
+            self._checks.open()
             self._tools.warm(lambda text: self._store.set_live(ENGINE_LINE, text))
             self._store.set_live(ENGINE_LINE, "")
         except CutegenError as error:

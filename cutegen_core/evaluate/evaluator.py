@@ -278,6 +278,7 @@ class _Run:
     def compile(self) -> StageFailure | None:
         evaluator = self.evaluator
         self.watch.say(f"NVRTC for {evaluator.device.arch}, {evaluator.executor.kind} builds")
+        evaluator.reference.get_ready()
         compiled = preparing.compile_candidate(
             self.planned, evaluator.compiler, evaluator.executor, evaluator.device, evaluator.keep
         )

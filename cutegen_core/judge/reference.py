@@ -14,10 +14,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cutegen_core.judge import problem_source, reference_answers
+from cutegen_core.judge import kept_answers, problem_source, reference_answers
 from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.judge.reference_answers import LintRun
+from cutegen_core.judge.reference_process import IMPORTED, TRACED
 from cutegen_core.judge.reference_process.full_sizes import SizedRun
+from cutegen_core.machine import forking
 from cutegen_core.machine.worker import Message, Worker
 from cutegen_core.records.errors import MachineError, ProblemError, WorkerLimitError
 from cutegen_core.records.graph import Graph, InputFacts
@@ -32,6 +34,9 @@ from cutegen_core.records.problem import (
 )
 from cutegen_core.records.trial import Comparison, Mismatch
 
+_PROGRAM = "cutegen_core.judge.reference_process.main"
+_UNTRACED = frozenset({"inputs", "compare"})
+"""Requests that need no fake tensors: a worker that gets no other never imports what these need."""
 # The worker enforces the time limit itself; the client kills it only if it does not answer at all.
 _GRACE_SECONDS = 10.0
 
@@ -43,7 +48,7 @@ class ReferenceLimits:
     """ReferenceLimits of one reference.
 
     Attributes:
-        seconds: wall clock of one request; the first one also imports torch (2-3 s).
+        seconds: wall clock of one request; the first one of a process also imports torch (2 s).
         memory_bytes: address space of the worker.
     """
 
@@ -57,7 +62,7 @@ class Reference:
     Args:
         scratch: folder for inputs; outputs to be compared must also lie under it. Created when missing.
         worker: a worker from `start_worker` that several references share and its starter closes; its folder must
-            contain `scratch`. By default the reference starts its own worker, which takes 2-3 s at the first request.
+            contain `scratch`. By default the reference starts its own worker (`start_worker`).
     """
 
     def __init__(
@@ -78,6 +83,10 @@ class Reference:
         self._facts: Mapping[str, InputFacts] | None = None
         self._owned = worker is None
         self._worker = worker or start_worker(self.scratch, self._limits)
+
+    def get_ready(self) -> None:
+        """Have torch imported while something else, such as a compile, goes on; does not wait for it."""
+        forking.shared().prepare([IMPORTED])
 
     def source(self, workload: Workload) -> str:
         """Return the reference's source with the workload's sizes; line numbers stay those of the file."""
@@ -231,9 +240,9 @@ class Reference:
             )
 
     def _ask(self, operation: str, source: str, read: Callable[[Message], T], **more: Any) -> T:  # noqa: ANN401 - JSON
-        origin = self.problem.origin
-        payload = {"operation": operation, "source": source, "origin": origin, "file": self._file, **more}
-        return reference_answers.read_answer(ask(self._worker, payload, self._limits.seconds), origin, read)
+        about = {"source": source, "origin": self.problem.origin, "file": self._file}
+        payload = {"operation": operation, **about, **more}
+        return ask_about_file(self._worker, payload, self._limits.seconds, read)
 
 
 def file_key(problem: Problem) -> str:
@@ -242,13 +251,29 @@ def file_key(problem: Problem) -> str:
 
 
 def start_worker(scratch: Path, limits: ReferenceLimits | None = None) -> Worker:
-    """Start a worker for references whose files lie under `scratch`; it imports torch at its first request.
+    """Start a worker for references whose files lie under `scratch`; its process begins with its first request.
+
+    The first worker of this process takes a second or two, in which torch is imported; the others are forks of that.
 
     Files that do not trust each other can share it: each runs in a process of its own, one at a time.
     """
     limits = limits or ReferenceLimits()
     arguments = [str(scratch.absolute()), str(limits.memory_bytes)]
-    return Worker("cutegen_core.judge.reference_process.main", arguments, name="the reference worker", makes_way=True)
+    return Worker(_PROGRAM, arguments, name="the reference worker", makes_way=True, imports=[IMPORTED])
+
+
+def ask_about_file(worker: Worker, payload: Message, seconds: float, read: Callable[[Message], T]) -> T:
+    """Return what the worker answered, now or to the same question earlier (`kept_answers`), as `read` reads it.
+
+    Raises:
+        ProblemError, MachineError: as for `ask`; ProblemError also if the answer does not have its form.
+    """
+    kept = kept_answers.load(payload)
+    answer = ask(worker, payload, seconds) if kept is None else kept
+    found = reference_answers.read_answer(answer, payload["origin"], read)
+    if kept is None:
+        kept_answers.save(payload, answer)
+    return found
 
 
 def ask(worker: Worker, payload: Message, seconds: float) -> Message:
@@ -260,7 +285,8 @@ def ask(worker: Worker, payload: Message, seconds: float) -> Message:
     """
     origin = payload["origin"]
     try:
-        answer = worker.request(payload | {"seconds": seconds}, seconds + _GRACE_SECONDS)
+        imports = () if payload["operation"] in _UNTRACED else (TRACED,)
+        answer = worker.request(payload | {"seconds": seconds}, seconds + _GRACE_SECONDS, imports)
     except WorkerLimitError as error:
         raise ProblemError(
             f"{origin}: stopped: {payload['operation']} ran past {seconds:g} s or past the memory limit (an endless "

@@ -1,6 +1,7 @@
 """Run a child process that answers JSON requests on a private pair of pipes.
 
-1. `Worker` starts `python -m MODULE` in its own session, with an allow-listed environment and a private home.
+1. `Worker` starts `python -m MODULE` in its own session, with an allow-listed environment and a private home; or, where
+   that would take long, a fork of a process that has imported the most of it (`forking`).
 2. Requests and answers are JSON objects, one per line, on two inherited descriptors. stdout and stderr go to a log
    file, so code inside the child can print without forging an answer. An answer repeats its request's nonce: one that
    was sent before the request is not taken for it.
@@ -25,23 +26,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cutegen_core.machine import priority
+from cutegen_core.machine import forking, priority
+from cutegen_core.machine.child_environment import child_environment
+from cutegen_core.machine.forking import Forked
 from cutegen_core.machine.parent import exit_when_closed
 from cutegen_core.records.errors import MachineError, WorkerLimitError
 
 Message = dict[str, Any]
 
-_PASSED_THROUGH = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ", "CUTEGEN_HOME", "CUTEGEN_SANDBOX_MAX")
 _LOG_TAIL_BYTES = 4000
 _LONGEST_ANSWER = 256 << 20
 _DEATH_S = 10.0
 """Seconds a child may live on after it closed its pipe; then it is killed."""
-
-
-def child_environment(private_home: Path) -> dict[str, str]:
-    """Return the environment of every child: an allow-list, so that API keys never reach a child."""
-    kept = {name: os.environ[name] for name in _PASSED_THROUGH if name in os.environ}
-    return kept | {"HOME": str(private_home), "TMPDIR": str(private_home), "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 class Worker:
@@ -49,32 +45,38 @@ class Worker:
 
     Args:
         makes_way: it computes for long, and nothing that it does is timed: the pages come first (`priority`).
+        imports: its children are forks of a process that has imported these; the module has a `main`.
 
     Attributes:
         descriptors: the parent's end of the socket for file descriptors; None if not requested or no child runs.
     """
 
     def __init__(
-        self, module: str, args: Sequence[str] = (), *, name: str, descriptors: bool = False, makes_way: bool = False
-    ) -> None:
+        self, module: str, args: Sequence[str] = (), *, name: str, descriptors: bool = False, makes_way: bool = False,
+        imports: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         self.name = name
         self.descriptors: socket.socket | None = None
         self._takes_descriptors = descriptors
         self._makes_way = makes_way
-        self._command = [sys.executable, "-m", module, *args]
-        self._process: subprocess.Popen[bytes] | None = None
+        self._module, self._arguments = module, tuple(args)
+        self._imports = tuple(imports)
+        self._process: subprocess.Popen[bytes] | Forked | None = None
         self._home: tempfile.TemporaryDirectory[str] | None = None
         self._pending = b""
 
-    def request(self, payload: Mapping[str, Any], timeout_s: float) -> Message:
+    def request(self, payload: Mapping[str, Any], timeout_s: float, imports: Sequence[str] = ()) -> Message:
         """Send one request and wait for its answer.
+
+        Args:
+            imports: further modules that its child should have imported, if this request starts one.
 
         Raises:
             WorkerLimitError: no answer within `timeout_s`; the child and its children were killed.
             MachineError: the child died without an answer, or closed its pipe and was killed.
         """
         if self._process is None or self._process.poll() is not None:
-            self._start()
+            self._start(imports)
         try:
             nonce = secrets.token_hex(16)
             self._requests.write(json.dumps({"nonce": nonce, "request": payload}).encode() + b"\n")
@@ -99,7 +101,7 @@ class Worker:
             self._home.cleanup()
             self._home = None
 
-    def _start(self) -> None:
+    def _start(self, imports: Sequence[str]) -> None:
         self.close()
         self._pending = b""
         self._home = tempfile.TemporaryDirectory(prefix="cutegen-")
@@ -110,17 +112,27 @@ class Worker:
         if self._takes_descriptors:
             self.descriptors, theirs = socket.socketpair()
             inherited.append(theirs.detach())
-        environment = child_environment(Path(self._home.name)) | {"CUTEGEN_PIPES": ",".join(map(str, inherited))}
-        self._process = subprocess.Popen(
-            self._command, env=environment, pass_fds=inherited, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
-        )  # fmt: skip
+        self._process = self._launch(child_environment(Path(self._home.name)), inherited, imports)
         if self._makes_way:
             priority.make_way(self._process.pid)
         for fd in inherited:
             os.close(fd)
         self._requests = os.fdopen(request_write, "wb")
         self._answers = answer_read
+
+    def _launch(
+        self, environment: dict[str, str], inherited: Sequence[int], imports: Sequence[str]
+    ) -> subprocess.Popen[bytes] | Forked:
+        if self._imports:
+            return forking.shared().start(
+                self._module, self._arguments, environment, log=self._log.fileno(), fds=inherited,
+                imports=(*self._imports, *imports),
+            )  # fmt: skip
+        return subprocess.Popen(
+            [sys.executable, "-m", self._module, *self._arguments],
+            env=environment | {"CUTEGEN_PIPES": ",".join(map(str, inherited))}, pass_fds=inherited,
+            start_new_session=True, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
+        )  # fmt: skip
 
     def _read_answer(self, nonce: str, timeout_s: float) -> Message:
         deadline = time.monotonic() + timeout_s
@@ -195,14 +207,17 @@ def inherited_descriptors() -> socket.socket:
     return socket.socket(fileno=fd)
 
 
-def _wait_for_exit(process: subprocess.Popen[bytes]) -> int | None:
+def _wait_for_exit(process: subprocess.Popen[bytes] | Forked) -> int | None:
     try:
         return process.wait(_DEATH_S)
     except subprocess.TimeoutExpired:
         return None
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
+def _kill_group(process: subprocess.Popen[bytes] | Forked) -> None:
+    if isinstance(process, Forked):
+        process.kill_group()
+        return
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

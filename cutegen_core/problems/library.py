@@ -17,7 +17,7 @@ from pathlib import Path
 
 from cutegen_core.judge import problem_source, reference_answers
 from cutegen_core.judge.problem_source import LONGEST_SOURCE
-from cutegen_core.judge.reference import ReferenceLimits, ask, file_key, start_worker
+from cutegen_core.judge.reference import ReferenceLimits, ask_about_file, file_key, start_worker
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.problems import read, saved
 from cutegen_core.records.errors import ProblemError, UsageError
@@ -115,10 +115,9 @@ class Loader:
         if problem.workloads:
             return problem
         payload = {"operation": "derive", "source": problem.source, "origin": problem.origin, "file": file_key(problem)}
-        answer = ask(self.worker, payload, self._limits.seconds)
         slots = problem_source.find_size_slots(problem_source.parse(problem.source, problem.origin))
-        found = reference_answers.read_answer(
-            answer, problem.origin, lambda given: reference_answers.workloads(given, slots)
+        found = ask_about_file(
+            self.worker, payload, self._limits.seconds, lambda given: reference_answers.workloads(given, slots)
         )
         return replace(problem, workloads=found)
 
@@ -133,8 +132,11 @@ class Loader:
         self.close()
 
 
-def load(name_or_path: str) -> Problem:
+def load(name_or_path: str, folder: Path = Path()) -> Problem:
     """Load a built-in or saved problem by name, or a file by path: a problem, or the existing kernel of one beside it.
+
+    Args:
+        folder: where a relative path begins.
 
     Raises:
         UsageError: no such name and no such file.
@@ -143,7 +145,7 @@ def load(name_or_path: str) -> Problem:
     named = {problem.name: problem for problem in catalogue()}
     if name_or_path in named:
         return named[name_or_path]
-    path = saved.find(name_or_path) or _place_of(name_or_path)
+    path = saved.find(name_or_path) or _place_of(name_or_path, folder)
     if path.suffix == ".cu" and path.is_file():
         path = _problem_beside(path)
     if not path.is_file():
@@ -171,14 +173,14 @@ def _problem_beside(kernel: Path) -> Path:
     return path
 
 
-def _place_of(text: str) -> Path:
+def _place_of(text: str, folder: Path = Path()) -> Path:
     """Return the path that a text names, whether something is there or not.
 
     Raises:
         UsageError: nothing can be there.
     """
     try:
-        path = Path(text).expanduser()
+        path = folder / Path(text).expanduser()
         path.exists()
     except (OSError, RuntimeError, ValueError) as error:  # too long, the home of an unknown user, a null character
         raise UsageError(f"{show_hidden(text[:_LONGEST_SHOWN])!r} cannot be a file or folder: {error}") from error

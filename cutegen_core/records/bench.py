@@ -17,6 +17,7 @@ class BenchSettings:
         problems: names of known problems, or paths of files, in order.
         executor: None: the GPU if there is one, else the emulator.
         at_once: so many sessions run at a time; with one, their seconds are comparable.
+        tune: sweep the parameters of each session's best kernel before the session ends.
         job: id of the bench; the engine fills it in, so that a bench that was stopped goes on where it was.
     """
 
@@ -30,6 +31,7 @@ class BenchSettings:
     model: str = ""
     max_tokens: int | None = None
     at_once: int = 1
+    tune: bool = False
     job: str = ""
 
 

@@ -80,6 +80,7 @@ class SessionSettings:
         origin: "here", or where an imported or recorded session came from.
         roles: who answers a role, where that is not `answered_by`.
         allow_regressions: a kernel that is FASTER overall becomes the best although a workload became slower.
+        tune: sweep the best kernel's parameters also where the proposer has no more, before it is accepted.
     """
 
     problem: str
@@ -99,6 +100,7 @@ class SessionSettings:
     strategy: str = "cutegen"
     roles: Mapping[Role, AnsweredBy] = field(default_factory=dict)
     allow_regressions: bool = False
+    tune: bool = False
 
     def answers(self, role: Role) -> AnsweredBy:
         """Return who answers this role."""

@@ -16,6 +16,10 @@ TORCH_AGGREGATES = ("embedding_bag", "index_add", "spmm")
 """The aggregations that PyTorch itself computes; the first is the default and the honest baseline."""
 
 
+DETERMINISTIC_AGGREGATES = ("embedding_bag",)
+"""Those of PyTorch's whose means are added up in one order on a GPU, too."""
+
+
 class Task(StrEnum):
     """What a run does."""
 
@@ -46,6 +50,13 @@ class PipelineMode(StrEnum):
 
     SERIAL = "serial"
     PIPELINED = "pipelined"
+
+
+class Gradient(StrEnum):
+    """In which order an aggregation adds up its gradient: in any, on a GPU also with atomics, or always in one."""
+
+    ANY = "any"
+    DETERMINISTIC = "deterministic"
 
 
 class Steps(StrEnum):
@@ -105,6 +116,7 @@ class RunSettings:
         inference_fanouts: the same for sampled inference.
         layered: every hop draws again for all nodes known so far, as SALIENT does; else only for the newest ones.
         aggregate: one of `TORCH_AGGREGATES`, or `kernel:SESSION.STEP`.
+        gradient: deterministic: over the transposed graph, which is prepared with each batch.
         threads: threads that prepare batches; 0 means one per processor, beside a GPU two fewer.
         steps: on a GPU; where they cannot be captured, the result's machine says why.
         slots: batches that are being prepared, lie ready or are copied; bounds the memory. 0 means half as
@@ -129,6 +141,7 @@ class RunSettings:
     dropout: float = 0.5
     precision: ComputeType = ComputeType.FP32
     aggregate: str = "embedding_bag"
+    gradient: Gradient = Gradient.ANY
     mode: PipelineMode = PipelineMode.PIPELINED
     steps: Steps = Steps.CAPTURED
     features: Place = Place.HOST

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.gnn import (
+    DETERMINISTIC_AGGREGATES,
     KERNEL_PREFIX,
     TORCH_AGGREGATES,
     ComputeType,
+    Gradient,
     ModelName,
     PipelineMode,
     Place,
@@ -202,6 +204,9 @@ FIELDS = (
                  *_word(ComputeType)),
     SettingField("aggregate", "Aggregation", "What computes the mean over neighbours: one of PyTorch's three, or an "
                  "accepted kernel, kernel:SESSION.STEP; with +SESSION.STEP another one for the gradient.", _aggregate),
+    SettingField("gradient", "Gradient", "any: the aggregation adds up as is fastest, on a GPU perhaps in no fixed "
+                 "order. deterministic: in one order, by transposed rows that are prepared with each batch, so that "
+                 "two runs have the same losses in every bit.", *_word(Gradient)),
     SettingField("mode", "Mode", "serial: sample, copy, compute, one after another. pipelined: the next batches are "
                  "prepared and copied while this one is computed.", *_word(PipelineMode)),
     SettingField("steps", "Steps", "captured: batches are padded to one size, and a GPU's step is captured once and "
@@ -258,6 +263,11 @@ def together(settings: RunSettings) -> dict[str, str]:
         wrong["checkpoint"] = "To infer, name the folder with the checkpoints of a training run."
     if settings.precision is ComputeType.TF32 and settings.device == "cpu":
         wrong["precision"] = "Only GPUs have tf32: on the cpu choose fp32 or bf16."
+    in_order = settings.aggregate.startswith(KERNEL_PREFIX) or settings.aggregate in DETERMINISTIC_AGGREGATES
+    if settings.gradient is Gradient.DETERMINISTIC and not in_order:
+        wrong["gradient"] = (
+            f"{settings.aggregate} has none: take {', '.join(DETERMINISTIC_AGGREGATES)} or a kernel, or any."
+        )
     return wrong | _of_gat(settings) | _of_sleep(settings)
 
 
@@ -267,6 +277,8 @@ def _of_gat(settings: RunSettings) -> dict[str, str]:
     wrong = {}
     if settings.aggregate != TORCH_AGGREGATES[0]:
         wrong["aggregate"] = f"GAT weights each edge itself and takes no other: leave {TORCH_AGGREGATES[0]}."
+    if settings.gradient is Gradient.DETERMINISTIC:
+        wrong["gradient"] = "GAT weights each edge itself, and adds up its gradient in no fixed order: leave any."
     if settings.hidden % ATTENTION_HEADS:
         wrong["hidden"] = f"GAT has {ATTENTION_HEADS} heads, so this must be a multiple of {ATTENTION_HEADS}."
     return wrong

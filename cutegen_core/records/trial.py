@@ -24,6 +24,10 @@ class ExecutorKind(StrEnum):
     """The session was imported: nothing runs here."""
 
 
+EXECUTORS = (ExecutorKind.CPU, ExecutorKind.GPU)
+"""What a candidate can be run by here."""
+
+
 class Stage(StrEnum):
     """Stages of a trial, in order."""
 

@@ -1,6 +1,6 @@
 """One problem's refinement: the loop, with any strategy and any executor.
 
-1. `take_decisions`: answer what waits in the inbox.                                   (`decisions`)
+1. `take_decisions`: answer what waits in the inbox, with what follows at once.        (`decisions`)
 2. `next_move`: from the state alone, say what comes next.                             (`moves`)
 3. Carry it out: begin a step, ask the proposer, try, study or accept a candidate.  (`proposing`, `trying`, `studies`)
 
@@ -9,6 +9,7 @@ Every event is durable before it is acted on, so a session that is killed at any
 
 from __future__ import annotations
 
+from cutegen_core.records.decision import Decision
 from cutegen_core.records.errors import (
     BudgetError,
     MachineError,
@@ -17,12 +18,13 @@ from cutegen_core.records.errors import (
     StoppedError,
     UsageError,
 )
-from cutegen_core.records.event import SessionState, StateChanged
+from cutegen_core.records.event import Event, SessionState, StateChanged
 from cutegen_core.session import decisions, moves, proposing, studies, trying
 from cutegen_core.session.moves import Accept, Begin, LastSweep, Propose, Record, Study, Try, Wait
 from cutegen_core.session.writer import SessionTools, TrialWatch, Writer
 from cutegen_core.trajectory.state import WORKING, State
 from cutegen_core.trajectory.store import Store
+from cutegen_core.trajectory.transitions import foresee
 
 
 class Session(Writer):
@@ -55,9 +57,17 @@ class Session(Writer):
             except StaleDecisionError as refusal:
                 self.store.refuse(waiting.id, str(refusal))
                 continue
-            self.append(*decisions.consequences(self.state, waiting.decision, self.store.put), taking=waiting.id)
+            self.append(*self._answered(waiting.decision), taking=waiting.id)
             changed = True
         return changed
+
+    def _answered(self, decision: Decision) -> list[Event]:
+        """Return the events of a decision and of the moves after it that need no tool. They are one commit: who sees
+        that the decision is taken sees the gate that it leads to."""
+        events = decisions.consequences(self.state, decision, self.store.put)
+        while isinstance(move := moves.next_move(foresee(self.state, events)), Record):
+            events += move.events
+        return events
 
     def turn(self) -> bool:
         """Carry out the next move; return False when the session waits for a decision or is over."""

@@ -144,11 +144,13 @@ def exhausted(state: State) -> StateChanged:
     return StateChanged(SessionState.EXHAUSTED, spent)
 
 
-def _is_sweep_due(state: State) -> bool:
-    """Return whether times decide, no person proposes, and no sweep chose or tried to improve the best kernel."""
+def is_sweep_due(state: State) -> bool:
+    """Return whether times decide or a sweep was asked for, no person proposes, and no sweep chose or tried to improve
+    the best kernel."""
     swept = any((s.sweep or s.study) and state.best in (s.base, s.candidate) for s in state.steps)
     by_itself = state.settings.answered_by in (AnsweredBy.LLM, AnsweredBy.PLAYBOOK)
-    return by_itself and state.settings.executor is ExecutorKind.GPU and not swept
+    wanted = state.settings.tune or state.settings.executor is ExecutorKind.GPU
+    return by_itself and wanted and not swept
 
 
 def _between_steps(state: State) -> Move:
@@ -160,7 +162,7 @@ def _between_steps(state: State) -> Move:
         return Record((StepStarted(number, parent), edit))
     if state.spent_steps < state.max_steps:
         return Begin()
-    return LastSweep(state.best) if state.best and _is_sweep_due(state) else Record((exhausted(state),))
+    return LastSweep(state.best) if state.best and is_sweep_due(state) else Record((exhausted(state),))
 
 
 def _end_step(state: State, step: Step) -> Event:

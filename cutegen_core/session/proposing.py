@@ -34,7 +34,7 @@ from cutegen_core.records.event import (
     StepClosed,
 )
 from cutegen_core.records.trial import Stage, StageResult, StageStatus, Status, Trial
-from cutegen_core.session import decisions, request, studies, suites
+from cutegen_core.session import decisions, moves, request, studies, suites
 from cutegen_core.session.writer import ReplyLine, TrialWatch, Writer
 from cutegen_core.trajectory.grown import Grown
 from cutegen_core.trajectory.state import Step, waits_at
@@ -163,13 +163,15 @@ def _record_unparsed(writer: Writer, answer: Unparsed, step: Step) -> list[Event
 
 
 def _finish(writer: Writer, answer: Finished, step: Step) -> list[Event]:
-    """Ask the person how to go on; in auto mode accept the best kernel, or stop without one."""
+    """Ask the person how to go on; in auto mode accept the best kernel, after its sweep, or stop without one."""
     state = writer.state
     if state.autonomy is not Autonomy.AUTO:
         return [GateOpened(step.number, Gate.INSTRUCTION, note=answer.reason)]
     closed = StepClosed(step.number, Outcome.UNANSWERED, answer.reason)
     if state.best is None:
         return [closed, StateChanged(SessionState.STOPPED, f"{answer.reason}; nothing passed")]
+    if state.settings.tune and moves.is_sweep_due(state) and studies.is_tunable(writer.store.text(state.best)):
+        return [closed, moves.begin_last_sweep(state)]
     chosen = answer.choice if state.passed(answer.choice) else state.best
     acceptance = decisions.accept_by_policy(chosen, state.meaning_seq)
     return [closed, *decisions.consequences(replace(state, steps=Grown()), acceptance, writer.store.put)]

@@ -1,4 +1,4 @@
-"""Start a session, or send it a decision: all that pages and command line write into the store."""
+"""Start a session or a bench, or send a session a decision: all that pages and command line write into the store."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from dataclasses import replace
 from cutegen_core.kernel.edit_words import say_edit
 from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.propose import registry
+from cutegen_core.records import as_json
+from cutegen_core.records.bench import BenchSettings
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate
-from cutegen_core.records.errors import StaleDecisionError
 from cutegen_core.records.event import AnsweredBy, Role, SessionCreated, SessionSettings
+from cutegen_core.records.job import JobKind
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind
-from cutegen_core.trajectory.store import Store
+from cutegen_core.records.wording import counted
+from cutegen_core.trajectory import jobs
+from cutegen_core.trajectory.store import Store, Ticket
 
 DEFAULT_GATES = (Gate.DIFF, Gate.PROMOTION)
 
@@ -35,6 +39,7 @@ def create(
     recording: str = "",
     roles: Mapping[Role, AnsweredBy] | None = None,
     allow_regressions: bool = False,
+    tune: bool = False,
 ) -> str:
     """Create a session and return its id; the engine starts it at once.
 
@@ -59,6 +64,7 @@ def create(
         recording=recording,
         roles=roles or {},
         allow_regressions=allow_regressions,
+        tune=tune,
         title=problem.title,
     )
     return store.create_session(SessionCreated(settings))
@@ -83,21 +89,21 @@ def _named(store: Store, decision: Decision) -> Decision:
     )
 
 
-def decide(store: Store, session: str, decision: Decision, *, wait_s: float = 0.0) -> int:
-    """Submit a decision, wait up to `wait_s` seconds for the engine to take it, return its number for `Store.ticket`.
+def submit(store: Store, session: str, decision: Decision) -> int:
+    """Submit a decision; return its number for `Store.ticket`. An edit without a name is named by what it changes."""
+    return store.submit(session, _named(store, decision))
 
-    An edit without a name is named by what it changes.
 
-    Raises:
-        StaleDecisionError: the engine refused it; the text says why.
-    """
-    number = store.submit(session, _named(store, decision))
+def await_answer(store: Store, number: int, wait_s: float) -> Ticket:
+    """Wait up to `wait_s` seconds for the engine to take or refuse a decision; return how it stands."""
     deadline = time.monotonic() + wait_s
-    while time.monotonic() < deadline:
-        ticket = store.ticket(number)
-        if ticket.refusal:
-            raise StaleDecisionError(ticket.refusal)
-        if ticket.taken:
-            break
+    while not (ticket := store.ticket(number)).taken and time.monotonic() < deadline:
         time.sleep(0.01)
-    return number
+    return ticket
+
+
+def create_bench(store: Store, settings: BenchSettings) -> str:
+    """Create a bench and return its id; the engine starts it as soon as no other one runs."""
+    tuned = ", tuned" if settings.tune else ""
+    title = f"{settings.set_name}: {counted(len(settings.problems), 'problem')}, {settings.answered_by}{tuned}"
+    return jobs.create(store, JobKind.BENCH, title, as_json.dump(settings))

@@ -112,6 +112,13 @@ class Listed(NamedTuple):
     summary: str
 
 
+class Mark(NamedTuple):
+    """A moment between two writes: the number of other connections' commits, and of this one's changes."""
+
+    version: int
+    changes: int
+
+
 class Draft(NamedTuple):
     """Unsaved typing in the editor: `base` is the candidate it was started from."""
 
@@ -249,6 +256,22 @@ class Store:
     def version(self) -> int:
         """Return a number that changes whenever another connection has written."""
         return int(self.query("PRAGMA data_version")[0][0])
+
+    def mark(self) -> Mark:
+        """Return a value that is another one after anybody has written."""
+        with self._lock:
+            return Mark(self.version(), self._db.total_changes)
+
+    def is_at(self, mark: Mark) -> bool:
+        """Return whether nobody has written since `mark`; does not wait: False where that cannot be told at once."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            return self.mark() == mark
+        except (StoreGoneError, sqlite3.Error):
+            return False  # whoever reads it next says so
+        finally:
+            self._lock.release()
 
     # ---- blobs
 

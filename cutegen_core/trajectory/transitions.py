@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -72,6 +73,12 @@ def fold_on(state: State, events: Iterable[Recorded]) -> State:
     for recorded in events:
         state = apply(state, recorded)
     return state
+
+
+def foresee(state: State, events: Iterable[Event]) -> State:
+    """Return the state that these events, appended now, would lead to."""
+    now = time.time()
+    return fold_on(state, (Recorded(state.seq + place, now, event) for place, event in enumerate(events, 1)))
 
 
 def apply(state: State | None, recorded: Recorded) -> State:

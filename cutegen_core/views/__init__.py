@@ -5,8 +5,11 @@ from cutegen_core.evaluate.evidence.speed import Share, doubt_text, share, stron
 from cutegen_core.execute.compiler.machine_code import Instruction, MachineCode, parse_machine_code
 from cutegen_core.trajectory.summaries import SessionRow
 from cutegen_core.views.agents import AgentRun, agent_lines, agent_run
+from cutegen_core.views.bench_runs import BenchView, bench_jobs, bench_view, seconds_left
 from cutegen_core.views.benches import (
     BASELINES,
+    FAST_P,
+    BenchChange,
     BenchFigures,
     BenchLine,
     BenchOutcome,
@@ -50,12 +53,15 @@ from cutegen_core.views.tree import START, TreeRow, step_tree
 
 __all__ = [
     "BASELINES",
+    "FAST_P",
     "MARK_WORDS",
     "START",
     "AgentRun",
+    "BenchChange",
     "BenchFigures",
     "BenchLine",
     "BenchOutcome",
+    "BenchView",
     "CallView",
     "CardState",
     "Delta",
@@ -85,7 +91,9 @@ __all__ = [
     "autonomy_words",
     "base_trial",
     "bench_figures",
+    "bench_jobs",
     "bench_lines",
+    "bench_view",
     "bench_words",
     "chips",
     "compare",
@@ -105,6 +113,7 @@ __all__ = [
     "rail",
     "role_cards",
     "roles_of",
+    "seconds_left",
     "session_rows",
     "session_view",
     "shape_cells",

@@ -127,16 +127,24 @@ def bench_words(lines: Sequence[BenchLine]) -> Iterator[str]:
         yield "CuTe in the best kernels: " + ", ".join(f"{name} {count}" for name, count in used)
 
 
-def compare_benches(earlier: Sequence[BenchLine], later: Sequence[BenchLine]) -> list[str]:
-    """Return a line for each problem of both whose outcome changed, or whose time changed by more than 3 %."""
+class BenchChange(NamedTuple):
+    """A problem that differs between two benches; `ratio` is of the times, None where the outcome changed."""
+
+    problem: str
+    before: str
+    after: str
+    ratio: float | None = None
+
+
+def compare_benches(earlier: Sequence[BenchLine], later: Sequence[BenchLine]) -> list[BenchChange]:
+    """Return the problems of both whose outcome changed, or whose time changed by more than 3 %."""
     before = {line.problem: line for line in earlier}
     pairs = [(before[line.problem], line) for line in later if line.problem in before]
-    changed = [f"  {b.problem}: {a.outcome} -> {b.outcome}" for a, b in pairs if a.outcome is not b.outcome]
-    timed = [(a, b) for a, b in pairs if a.latency_us and b.latency_us]
-    for a, b in timed:
-        ratio = (a.latency_us or 1.0) / (b.latency_us or 1.0)
-        if abs(ratio - 1.0) > _CHANGED:
-            changed.append(f"  {b.problem}: {a.latency_us:.1f} -> {b.latency_us:.1f} us ({ratio:.2f}x)")
+    changed = [BenchChange(b.problem, a.outcome, b.outcome) for a, b in pairs if a.outcome is not b.outcome]
+    for a, b in pairs:
+        if a.latency_us and b.latency_us and abs(a.latency_us / b.latency_us - 1.0) > _CHANGED:
+            then, now = (f"{us:.1f} us" for us in (a.latency_us, b.latency_us))
+            changed.append(BenchChange(b.problem, then, now, a.latency_us / b.latency_us))
     return changed
 
 

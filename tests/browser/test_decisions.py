@@ -8,7 +8,17 @@ from playwright.sync_api import Page, expect
 from cutegen_core.records.event import Outcome, SessionState, StateChanged
 from cutegen_core.trajectory.store import Store
 from cutegen_core.trajectory.transitions import fold
-from tests.browser.driving import button_of, decided, leave_fields, press, say, state_of, stop_of, title_of
+from tests.browser.driving import (
+    button_of,
+    decided,
+    engine_held,
+    leave_fields,
+    press,
+    say,
+    state_of,
+    stop_of,
+    title_of,
+)
 from tests.browser.editing import editor_of, replace_text
 from tests.pages.stories import HOSTILE, Story, not_compiled, softmax_story
 from tests.serving import Server
@@ -69,6 +79,20 @@ def test_every_decision_has_its_effect(server: Server, store: Store, page: Page,
     state = fold(store.events(session))
     assert [step.note for step in state.steps if step.outcome is Outcome.REJECTED] == ["reads every row twice"]
     assert state.branched
+
+
+def test_what_is_sent_is_shown_before_anybody_looks_at_it(server: Server, store: Store, page: Page) -> None:
+    session = softmax_story(store).session
+    page.goto(f"{server.url}/session?id={session}")
+    expect(button_of(page, "Continue and repair")).to_be_enabled()
+    place = title_of(page).bounding_box()
+    for label, key, kind, state in (("Stop", "s", "stop", "■ stopped"), ("Resume", "g", "resume", "◆ awaiting review")):
+        with engine_held(server):
+            press(page, label, key, by="key")
+            expect(page.locator(".cg-waits").filter(has_text=f"Sent: {kind}")).to_be_visible()
+            assert title_of(page).bounding_box() == place, "nothing moves for it"
+        expect(state_of(page)).to_have_text(state)
+        expect(page.locator(".cg-sent")).to_be_hidden()
 
 
 def keep_hunks(page: Page, by: str) -> None:

@@ -10,7 +10,7 @@ from websockets import Subprotocol
 from cutegen_core.trajectory.store import Store
 from tests.later import Later
 from tests.pages.stories import softmax_story
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, wait_until
 from tests.serving import Server
 
 if TYPE_CHECKING:
@@ -57,13 +57,35 @@ def test_a_late_poll_of_a_page_that_was_left_clears_no_other(server: Server, sto
     with tab.socket:
         tab.ask(name="session")
         session = tab.heard()
-        begun = next(m.new_session for m in session if m.WhichOneof("type") == "new_session")
         polls = [m.auto_rerun.fragment_id for m in session if m.WhichOneof("type") == "auto_rerun"]
         assert polls, "the session page looks for news by itself"
         shown = next(m.navigation for m in session if m.HasField("navigation"))
         compare = next(page.page_script_hash for page in shown.app_pages if page.url_pathname == "compare")
         tab.query = ""
         tab.ask(compare)
-        tab.ask(begun.page_script_hash, fragment=polls[0])  # before its browser knows that the page has changed
+        tab.ask(shown.page_script_hash, fragment=polls[0])  # before its browser knows that the page has changed
         runs = [m.new_session for m in (*tab.heard(), *tab.heard_soon(1.5)) if m.HasField("new_session")]
     assert {run.page_script_hash for run in runs} == {compare}
+
+
+def test_a_poll_is_drawn_only_if_something_was_written_or_the_address_is_another(server: Server, store: Store) -> None:
+    story = softmax_story(store)
+    tab = Tab(server.url, f"id={story.session}")
+    with tab.socket:
+        tab.ask(name="session")
+        page = tab.heard()
+        shown = next(m.navigation for m in page if m.HasField("navigation"))
+        (poll,) = (m.auto_rerun.fragment_id for m in page if m.WhichOneof("type") == "auto_rerun")
+
+        def drawn() -> bool:
+            """Whether the next poll is drawn."""
+            tab.ask(shown.page_script_hash, fragment=poll)
+            return any(m.HasField("new_session") for m in tab.heard_soon(0.5))
+
+        wait_until(drawn, "the first poll, which tells what address the browser has, is not drawn")
+        wait_until(lambda: not drawn(), "what waits is drawn again and again")  # the engine may have written
+        store.set_live("elsewhere", "somebody has written")
+        wait_until(drawn, "what was written is not shown")
+        wait_until(lambda: not drawn(), "what waits is drawn again and again")
+        tab.query += "&step=1"
+        wait_until(drawn, "another address is not heard")

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from cutegen_core import views
+from cutegen_core.commands import benches
 from cutegen_core.problems import sets
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.job import JobKind, JobState
@@ -124,7 +125,7 @@ def test_a_comparison_names_what_changed_beyond_the_noise():
         line("faster", 50.0, 2.0),
         line("gone", None, None, views.BenchOutcome.NO_KERNEL),
     ]
-    told = "\n".join(views.compare_benches(earlier, later))
+    told = "\n".join(map(benches._changed, views.compare_benches(earlier, later)))
     assert "faster: 100.0 -> 50.0 us (2.00x)" in told
     assert "gone: passed -> no kernel passed" in told
     assert "same" not in told

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cutegen_core import views
+from cutegen_core.checking import trial_text
 from cutegen_core.evaluate.evidence import failure, speed
 from cutegen_core.evaluate.evidence.verdict import evidence
-from cutegen_core.printing import print_trial
 from cutegen_core.propose.prompting import feedback, profile_notes
 from cutegen_core.records.event import Outcome
 from cutegen_core.records.evidence import Remark, Section, Tone, Topic
@@ -148,8 +148,7 @@ def test_a_suspect_time_is_doubted_and_not_compared(store: Store) -> None:
 
 
 def in_terminal(trial: Trial, capsys: pytest.CaptureFixture[str]) -> str:
-    print_trial(trial)
-    return capsys.readouterr().out
+    return trial_text(trial)
 
 
 def in_report(store: Store, trial: Trial) -> tuple[str, slides.slides.StepSlide]:

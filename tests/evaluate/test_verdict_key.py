@@ -10,8 +10,9 @@ import pytest
 
 from cutegen_core import PACKAGE
 from cutegen_core.evaluate import verdict_key
-from cutegen_core.evaluate.verdict_key import ROOMS, digest, judge_digest
+from cutegen_core.evaluate.verdict_key import ROOMS, judge_digest
 from cutegen_core.machine import toolchain
+from cutegen_core.machine.source_digest import digest
 
 VERSIONS = {"torch": "2.13.0", "nvidia-cutlass": "4.2.0.0"}
 
@@ -34,32 +35,35 @@ def whole(tmp_path_factory):
 )  # fmt: skip
 def test_a_changed_file_of_the_judge_changes_the_key(whole, name):
     path = whole / name
-    before, text = digest(whole, VERSIONS), path.read_text()
+    before, text = digest(whole, ROOMS, VERSIONS), path.read_text()
     path.write_text(text + "\n")
-    assert digest(whole, VERSIONS) != before
+    assert digest(whole, ROOMS, VERSIONS) != before
     path.write_text(text)
-    assert digest(whole, VERSIONS) == before
+    assert digest(whole, ROOMS, VERSIONS) == before
 
 
 def test_a_new_a_lost_and_a_moved_file_change_the_key(whole):
-    keys = [digest(whole, VERSIONS)]
+    keys = [digest(whole, ROOMS, VERSIONS)]
     new = whole / "judge" / "new.py"
     new.write_text("")
-    keys.append(digest(whole, VERSIONS))
+    keys.append(digest(whole, ROOMS, VERSIONS))
     new.rename(whole / "judge" / "gpu" / "new.py")
-    keys.append(digest(whole, VERSIONS))
+    keys.append(digest(whole, ROOMS, VERSIONS))
     assert len(set(keys)) == 3
     (whole / "judge" / "gpu" / "new.py").unlink()
-    assert digest(whole, VERSIONS) == keys[0]
+    assert digest(whole, ROOMS, VERSIONS) == keys[0]
 
 
 def test_a_version_of_the_toolchain_changes_the_key(whole):
     newer = VERSIONS | {"torch": "2.13.1"}
-    assert len({digest(whole, VERSIONS), digest(whole, newer), digest(whole, {"torch": "2.13.0"})}) == 3
+    assert (
+        len({digest(whole, ROOMS, VERSIONS), digest(whole, ROOMS, newer), digest(whole, ROOMS, {"torch": "2.13.0"})})
+        == 3
+    )
 
 
 def test_nothing_else_changes_the_key(whole, tmp_path):
-    before = digest(whole, VERSIONS)
+    before = digest(whole, ROOMS, VERSIONS)
     for name in ("views/wording.py", "session/loop.py", "share/exports/html.py", "problems/library.py", "cli.py"):
         path = whole / name
         path.write_text(path.read_text() + "\n# changed\n")
@@ -69,7 +73,7 @@ def test_nothing_else_changes_the_key(whole, tmp_path):
     os.utime(whole / "judge" / "correctness.py", (0, 0))
     elsewhere = tmp_path / "moved"
     shutil.copytree(whole, elsewhere)
-    assert digest(whole, dict(reversed(VERSIONS.items()))) == digest(elsewhere, VERSIONS) == before
+    assert digest(whole, ROOMS, dict(reversed(VERSIONS.items()))) == digest(elsewhere, VERSIONS) == before
 
 
 def test_the_key_of_this_process_names_every_wheel_and_is_made_once(monkeypatch):

@@ -10,6 +10,7 @@ from cutegen_core.machine.device import detect, detect_all
 from cutegen_core.records.gnn import (
     TORCH_AGGREGATES,
     ComputeType,
+    Gradient,
     ModelName,
     PipelineMode,
     Place,
@@ -75,6 +76,19 @@ def test_batches_arrive_whole_however_fast_slots_are_used_again(features):
         want = torch.from_numpy(graph.features[nodes].astype("float32")).sum(1)
         torch.testing.assert_close(sums.cpu(), want, rtol=1e-3, atol=1e-3)
     assert all(slot.buffers.whole.is_pinned() for slot in run.pool._spare)
+
+
+@pytest.mark.parametrize("steps", Steps)
+@pytest.mark.parametrize("features", Place)
+def test_with_a_deterministic_gradient_two_runs_agree_in_every_bit(features, steps):
+    """Dropout included; the last batch of each epoch is shorter."""
+    asked = {**CUDA, "dropout": 0.5, "features": features, "steps": steps, "epochs": 4, "fanouts": (8, 4, 3)}
+    asked |= {"gradient": Gradient.DETERMINISTIC, "inference_fanouts": (4, 4, 4)}
+    one, other = train_small(**asked), train_small(**asked | {"threads": 1})
+    assert losses(one) == losses(other)
+    assert one.accuracies == other.accuracies
+    plain = train_small(**asked | {"gradient": Gradient.ANY})
+    assert losses(one) == pytest.approx(losses(plain), rel=1e-3)
 
 
 CAPTURED = "7 of 10 captured as CUDA graphs"

@@ -161,9 +161,34 @@ def test_graphs_with_hardly_anything(aggregates, edges):
 
 def test_the_transposed_graph_lists_for_each_source_its_rows():
     idx, indptr = torch.tensor([2, 0, 2, 2, 4]), torch.tensor([0, 2, 2, 5])
-    users, starts = gather_mean.transpose(idx, indptr, 6)
+    users, starts = gather_mean.transpose(gather_mean.Entries(idx, indptr, 6))
     assert users.tolist() == [0, 0, 2, 2, 2]
     assert starts.tolist() == [0, 1, 1, 4, 4, 5, 5]
+
+
+def test_a_gradient_over_transposed_rows_that_are_given_is_the_one_over_sorted_rows(aggregates, monkeypatch):
+    """Bit for bit, and torch sorts nothing; an aggregation with atomics takes no notice of them."""
+    table, idx, indptr = graph(21)
+    back = gather_mean.transpose(gather_mean.Entries(idx, indptr, len(table)))
+    along = torch.randn(17, 24)
+
+    def gradient(aggregate, transposed):
+        return torch.autograd.grad(aggregate(table, idx, indptr, transposed), table, along)[0]
+
+    for name, aggregate in aggregates.items():
+        assert aggregate.ordered is name.endswith("deterministic")
+        want = gradient(aggregate, None)
+        with monkeypatch.context() as patched:
+            patched.setattr("cutegen_core.operators.gather_mean.transpose", lambda entries: 1 / 0)
+            assert torch.equal(gradient(aggregate, back), want)
+
+
+def test_without_a_kernel_torch_adds_the_gradient_up_in_one_order(forward, aggregates):
+    aggregate = operators.GatherMean(forward, deterministic=True)
+    assert aggregate.ordered
+    table, idx, indptr = graph(22)
+    found, want = (torch.autograd.grad(one(table, idx, indptr).sum(), table)[0] for one in (aggregate, torchs))
+    torch.testing.assert_close(found, want)
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
@@ -184,6 +209,12 @@ def test_kernels_of_another_place_or_dtype_are_refused(forward, shared):
     narrow = source_of("gather_mean_backward_deterministic_bf16", "naive", shared)
     with pytest.raises(UsageError, match=r"takes gradients of torch\.bfloat16: choose a backward kernel of the same"):
         operators.GatherMean(forward, narrow)
+
+
+def test_a_gradient_with_atomics_is_refused_where_one_order_is_asked_for(forward, shared):
+    backward = source_of("gather_mean_backward", "naive", shared)
+    with pytest.raises(UsageError, match="adds up its gradient with atomics, in no fixed order: name a kernel of"):
+        operators.GatherMean(forward, backward, deterministic=True)
 
 
 def test_tensors_that_the_kernel_was_not_made_for_are_refused(aggregates):

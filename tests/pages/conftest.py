@@ -30,8 +30,9 @@ _ONE_PAGE = """
 import runpy
 from pages.components.session import answers
 from pages.components.shared import data
-answers.take_up(data.store)
+sent = answers.take_up(data.store)
 runpy.run_path({path!r})
+answers.drawn(sent)
 """
 
 

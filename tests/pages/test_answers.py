@@ -8,6 +8,7 @@ import pytest
 
 from cutegen_core.records.decision import DecisionKind, Gate
 from cutegen_core.records.event import GateOpened, Role
+from cutegen_core.session import start
 from cutegen_core.trajectory.store import Draft, Store, edit_name
 from tests.later import Later
 from tests.pages.conftest import OpenPage, button_of, draft_of, framed, shown
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
 
 testing = Later("streamlit.testing.v1")
+answers = Later("pages.components.session.answers")
 
 PROMPT = "Write a softmax.\nOne warp a row."
 
@@ -46,6 +48,23 @@ def test_every_decision_is_followed_until_it_is_settled(store: Store, open_page:
     page.run()
     assert draft_of(store, story.session) is None  # the edit was taken
     assert "it has stopped already" in shown(page)
+
+
+def test_a_decision_is_shown_as_sent_before_the_engine_is_waited_for(
+    store: Store, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story, order = softmax_story(store), []
+    shows, waits = answers._show_sent, start.await_answer
+    monkeypatch.setattr(answers, "_show_sent", lambda *place: (order.append("shown"), shows(*place)))
+    monkeypatch.setattr(start, "await_answer", lambda *asked: (order.append("waited for"), waits(*asked))[1])
+    page = open_page("session", id=story.session)
+    button_of(page, "decide-stop").click().run()
+    assert order[:2] == ["shown", "waited for"]
+    assert "Sent: stop" in shown(page)  # while nobody has looked at it
+    (sent,) = store.waiting(story.session)
+    store.append(story.session, [], after=store.last_seq(story.session), taking=sent.id)
+    page.run()
+    assert "Sent: stop" not in shown(page)
 
 
 def test_the_line_is_emptied_when_the_instruction_is_taken_and_kept_when_it_is_refused(

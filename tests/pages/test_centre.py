@@ -171,7 +171,7 @@ def test_a_hand_edit_is_named_by_what_it_changed(store: Store) -> None:
     edit = Decision(
         DecisionKind.EDIT, story.seq, source=KERNEL.replace("c < cols", "c <= cols", 1), candidate=store.put(KERNEL)
     )
-    start.decide(store, story.session, edit)
+    start.submit(store, story.session, edit)
     (waiting,) = store.waiting()
     assert waiting.decision.text == "c < cols → c <= cols, line 38"
 

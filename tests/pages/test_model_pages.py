@@ -475,8 +475,11 @@ def test_on_a_first_run_the_recorded_sessions_come_first_with_their_pictures(sto
     headings = [text for text in ("Look first", "Start a new session", "System check") if text in html]
     assert headings == sorted(headings, key=html.index)
     pictures = re.findall('<img class="cg-recording" alt="(.*?)"', html)
-    assert len(pictures) == imported.CARDS
-    assert ["NVIDIA H200" in alt for alt in pictures] == [True, True, False], "those of a GPU first"
+    shipped = list(imported.RECORDINGS.glob("*.jsonl*"))
+    assert len(pictures) == min(len(shipped), imported.CARDS), "each that has room has one"
+    on_gpu = ["NVIDIA H200" in alt for alt in pictures]
+    assert on_gpu == sorted(on_gpu, reverse=True), "those of a GPU first"
+    assert sum(on_gpu) >= 2
     softmax_story(store)
     assert '<img class="cg-recording"' not in shown(framed())
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cutegen_core import views
-from cutegen_core.problems import library, saved
+from cutegen_core.problems import edit, library, saved
 from cutegen_core.problems.read import read as read_problem_text
-from cutegen_core.records.problem import Problem, Tolerance, Values, WorkloadRole
+from cutegen_core.records.problem import Problem, Tolerance, Values, Workload, WorkloadRole
 from cutegen_core.trajectory.store import Draft, Store
 from tests.later import Later
 from tests.pages.conftest import OpenPage, shown
@@ -22,6 +22,7 @@ from tests.patience import PATIENCE_S
 from tests.places import DATA
 
 st = Later("streamlit")
+problem_draft = Later("pages.components.problems.problem_draft")
 
 pytestmark = pytest.mark.usefixtures("one_worker")
 
@@ -228,6 +229,72 @@ def test_a_session_started_from_an_edited_problem_uses_it(store: Store, open_pag
     assert settings.problem_name == "softmax_edited"
     started = store.record(Problem, settings.problem)
     assert next(w for w in started.workloads if w.name == "ragged").sizes == {"batch_size": 5, "dim": 999}
+
+
+INVERSE = """\
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.linalg.inv(x)
+n = 64
+WORKLOADS = {"small": {"role": "emulator", "n": 3}}
+def get_inputs():
+    return [torch.rand(n, n)]
+"""
+
+
+def test_each_problem_says_which_family_recognises_it_or_why_none_does(
+    store: Store, open_page: OpenPage, tmp_path: Path
+) -> None:
+    (tmp_path / "loud.py").write_text(LOUD.replace("n = 512", 'n = 512\nWORKLOADS = {"small": {"n": 3}}'))
+    (tmp_path / "inverse.py").write_text(INVERSE)
+    page = open_page("problems", path=tmp_path, name="inverse")
+    page.button(key="problems-load").click().run()
+    wait_for(page, lambda: "does not know this problem: no rule for aten.linalg_inv" in shown(page))
+    assert "a model (proposer llm), any model by copy and paste" in shown(page)
+    click(page, "problems-ask")
+    wait_for(page, lambda: "knows 1 of the 2" in shown(page))
+    labels = [b.label.replace("\\", "") for b in page.run().button if (b.key or "").startswith("step-row")]
+    assert any("not in the playbook: no rule for aten.linalg_inv" in label for label in labels), labels
+    assert any("playbook: elementwise" in label for label in labels), labels
+    wait_for(page := open_page("problems", name="softmax"), lambda: "kernels for it (rows): naive" in shown(page))
+
+
+def pasted(open_page: OpenPage, forward: str) -> AppTest:
+    """A new problem of this text, which has the workloads of the example."""
+    text = problem_draft.EXAMPLE.replace("torch.relu(x)", forward)
+    sized = Workload("small", WorkloadRole.EMULATOR, {"batch_size": 2, "dim": 3})
+    page = open_page("problems", new=1)
+    page.text_area(key="problem:new-text").set_value(edit.with_workloads(text, [sized])).run()
+    assert not page.exception
+    return page
+
+
+def start_it(page: AppTest) -> None:
+    next(b for b in page.button if (b.key or "").startswith("new-start-")).click().run()
+    assert not page.exception
+
+
+def test_every_problem_that_nobody_named_has_a_name_of_its_own(store: Store, open_page: OpenPage) -> None:
+    """In the list of sessions, and when it is saved: built-in, saved, edited and pasted ones are different problems."""
+
+    def newest() -> str:
+        return views.session_rows(store)[0].problem
+
+    for forward, name in (
+        ("torch.erf(x)", "erf"), ("torch.erf(x)", "erf"), ("torch.erf(2 * x)", "erf_2"), ("torch.relu(x)", "relu_2"),
+    ):  # fmt: skip
+        page = pasted(open_page, forward)
+        assert page.text_input(key="problem:new-name").value == name
+        start_it(page)
+        assert newest() == name
+    click(open_page("problems", new=1), "problem-save")
+    assert saved.find("relu_2")
+    assert pasted(open_page, "torch.relu(3 * x)").text_input(key="problem:new-name").value == "relu_3"
+    for dim, name in (("999", "softmax_edited"), ("998", "softmax_edited_2")):
+        page = fill(open_page("problems", name="softmax", edit=1), f"{SOFTMAX}-2-size-dim", dim)
+        start_it(page)
+        assert newest() == name
 
 
 def test_an_own_reference_is_pasted_loaded_linted_and_mended(store: Store, open_page: OpenPage) -> None:

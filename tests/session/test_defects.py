@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from cutegen_core import views
-from cutegen_core.machine.worker import child_environment
+from cutegen_core.machine.child_environment import child_environment
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate
 from cutegen_core.records.event import (

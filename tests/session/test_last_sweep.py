@@ -60,6 +60,18 @@ def test_a_kernel_without_parameters_is_not_swept(sessions):
     assert (state.status, len(state.steps)) == (SessionState.EXHAUSTED, 1)
 
 
+@pytest.mark.parametrize("executor", [ExecutorKind.GPU, ExecutorKind.CPU])
+def test_a_session_that_tunes_sweeps_its_best_once_before_it_is_accepted(sessions, executor):
+    state = sessions.go(begin(sessions, max_steps=9, tune=True, executor=executor))
+    assert state.status is SessionState.ACCEPTED
+    assert [step.study is not None for step in state.steps].count(True) == 1
+    swept = next(step for step in state.steps if step.study)
+    assert sessions.store.record(SweepTable, swept.sweep).rows
+    assert state.best in (swept.candidate, swept.base)
+    untuned = sessions.go(begin(sessions, max_steps=9, executor=executor))
+    assert not any(step.study for step in untuned.steps)
+
+
 def test_a_person_who_proposes_sweeps_by_hand(sessions):
     state = sessions.go(begin(sessions, answered_by=AnsweredBy.PERSON))
     assert (state.status, len(state.steps)) == (SessionState.EXHAUSTED, 1)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_core.records.candidate import Author
-from cutegen_core.records.decision import Autonomy, DecisionKind, Gate, StudyKind
+from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate, StudyKind
 from cutegen_core.records.errors import LeaseError
 from cutegen_core.records.event import Outcome, SessionState, StateChanged
 from cutegen_core.records.trial import Status
@@ -50,6 +50,18 @@ def test_every_gate_waits_and_each_approval_lets_it_on(tmp_path: Path) -> None:
         assert (state.gate.gate, desk.made.tried) == (Gate.PROMOTION, [NAIVE])
         state = desk.approve(session)
         assert state.steps[0].outcome is Outcome.PROMOTED
+
+
+def test_who_sees_that_a_decision_is_taken_sees_the_gate_it_leads_to(tmp_path: Path) -> None:
+    """A page looks once a decision is taken; what comes a commit later it shows half a second later."""
+    with scripted(tmp_path, NAIVE) as desk:
+        session = desk.start(gates=(Gate.DIFF,))
+        desk.go(session)
+        desk.decide(session, DecisionKind.STOP)
+        desk.store.submit(session, Decision(DecisionKind.RESUME))
+        assert Session(desk.store, session, desk).take_decisions()
+        state = state_of(desk.store, session)
+        assert (state.status, state.gate.gate) == (SessionState.AWAITING_REVIEW, Gate.DIFF)
 
 
 def test_an_edit_by_hand_walks_the_same_stages_without_gates_of_its_own(tmp_path: Path) -> None:

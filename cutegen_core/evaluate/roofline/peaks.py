@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from cutegen_core.execute.cuda import lock, nvml
+from cutegen_core.machine.child_environment import child_environment
 from cutegen_core.machine.device import Device
-from cutegen_core.machine.worker import child_environment
 from cutegen_core.machine.workspace import cache_dir
 from cutegen_core.records import as_json
 from cutegen_core.records.errors import MachineError, StoreError

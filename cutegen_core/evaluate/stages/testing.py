@@ -7,6 +7,7 @@
    the expected values are computed only after the first run. Both runs must agree bit for bit, unless the kernel
    declares itself nondeterministic; then both are judged. Approximate instructions err downward, as far as documented;
    a kernel that executes some runs once more with errors upward.
+   The emulator makes these runs on all processors, those of the next workload, too, before they are judged (`ahead`).
 4. Kinds of values that `get_inputs` does not draw run once each (`other_values`).
 5. An executor that does not run the benchmark runs sizes near it (`full_sizes`), on given values and on dominant ones.
    A launch that occurs in none of all these runs is reported.
@@ -14,12 +15,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
+from typing import NamedTuple
 
+from cutegen_core.evaluate.stages.ahead import RunsAhead
 from cutegen_core.evaluate.stages.full_sizes import ChosenRun, describe_sizes, plan_runs
 from cutegen_core.evaluate.stages.other_values import choose_values, replace_values
 from cutegen_core.evaluate.stages.preparing import CompiledCandidate, PlannedKernel
@@ -40,6 +46,50 @@ LOWER_EDGE, EXACT, UPPER_EDGE = -1, 0, 1
 def other_poison(seed: int) -> int:
     """Return another fill byte, which a kernel cannot predict: every float is a large finite number."""
     return 0x41 + seed % 0x1E
+
+
+class _Ran(NamedTuple):
+    """How a run ended, and its outputs."""
+
+    executed: Executed
+    outputs: Mapping[TensorSpec, Path]
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A small workload whose inputs are written.
+
+    Attributes:
+        folder: of its outputs, one folder a run.
+        checked: whether the instrumented build runs on it, too.
+    """
+
+    workload: Workload
+    plan: LaunchPlan
+    inputs: Mapping[TensorSpec, Path]
+    folder: Path
+    checked: bool
+
+    @property
+    def checked_run(self) -> Path:
+        return self.folder / "checked"
+
+    @property
+    def first_run(self) -> Path:
+        return self.folder / "first"
+
+    @property
+    def second_run(self) -> Path:
+        return self.folder / "second"
+
+    @property
+    def upper_run(self) -> Path:
+        return self.folder / "upper"
+
+
+def _remove(made: _Prepared) -> None:
+    for folder in {made.folder, *(path.parent for path in made.inputs.values())}:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass
@@ -69,10 +119,9 @@ class CorrectnessStage:
         scratch = Path(tempfile.mkdtemp(prefix="trial-", dir=self.reference.scratch))
         try:
             with self.executor.open(self.compiled.plain) as execute:
-                for workload in self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS):
-                    failure = self._test_workload(workload, scratch, execute)
-                    if failure:
-                        return failure
+                failure = self._test_small(scratch, execute)
+                if failure:
+                    return failure
                 for workload, base in choose_values(self.reference):
                     failure = self._test_once(workload, self.planned.plans[base.name], scratch, execute, derived=True)
                     if failure:
@@ -81,17 +130,51 @@ class CorrectnessStage:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def _test_workload(self, workload: Workload, scratch: Path, execute: Execute) -> StageFailure | None:
-        raise_if_stopped(self.watch)
-        self.watch.say(f"workload {workload.name}")
-        inputs = self.reference.write_inputs(workload, self.seed)
+    def _test_small(self, scratch: Path, execute: Execute) -> StageFailure | None:
+        """Test the small workloads in their order; where runs are begun ahead, also those of the next workload."""
+        small = self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)
+        prepared: deque[_Prepared] = deque()
         try:
-            smallest = workload.role is WorkloadRole.EMULATOR and workload.values is Values.GIVEN
-            failure = self._check(workload, inputs, scratch) if self.instrumented and smallest else None
-            return failure or self._compare(workload, inputs, scratch, execute)
+            for number in range(len(small)):
+                for each in range(number + len(prepared), min(number + (2 if self._threads else 1), len(small))):
+                    prepared.append(self._prepare(small[each], scratch / str(each), execute))
+                failure = self._test_workload(prepared[0], execute)
+                if failure:
+                    return failure
+                _remove(prepared.popleft())
+            return None
         finally:
-            for folder in {path.parent for path in inputs.values()}:
-                shutil.rmtree(folder, ignore_errors=True)
+            self._ahead.close()
+            for each_left in prepared:
+                _remove(each_left)
+
+    @cached_property
+    def _ahead(self) -> RunsAhead[_Ran]:
+        return RunsAhead(self._threads)
+
+    @property
+    def _threads(self) -> int:
+        """How many runs may go on at a time: on a GPU, one after the other."""
+        return len(os.sched_getaffinity(0)) if self.executor.has_thread_orders else 0
+
+    def _prepare(self, workload: Workload, folder: Path, execute: Execute) -> _Prepared:
+        """Write a workload's inputs, and begin the runs that every kernel makes on it."""
+        raise_if_stopped(self.watch)
+        smallest = workload.role is WorkloadRole.EMULATOR and workload.values is Values.GIVEN
+        plan, checked = self.planned.plans[workload.name], self.instrumented and smallest
+        made = _Prepared(workload, plan, self.reference.write_inputs(workload, self.seed), folder, checked)
+        folder.mkdir()
+        if checked:
+            self._ahead.begin(made.checked_run, partial(self._run_checked, made))
+        self._ahead.begin(made.first_run, partial(self._run_first, made, execute))
+        self._ahead.begin(made.second_run, partial(self._run_second, made, execute))
+        return made
+
+    def _test_workload(self, made: _Prepared, execute: Execute) -> StageFailure | None:
+        raise_if_stopped(self.watch)
+        self.watch.say(f"workload {made.workload.name}")
+        failure = self._check(made) if made.checked else None
+        return failure or self._compare(made, execute)
 
     def _test_sizes(self, scratch: Path, execute: Execute) -> StageFailure | None:
         """Run near each benchmark's sizes; report a launch that is made only there."""
@@ -153,20 +236,33 @@ class CorrectnessStage:
             for folder in {path.parent for path in inputs.values()}:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _check(self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path) -> StageFailure | None:
-        built, folder = self.compiled.checked, scratch / "checked"
-        with self.executor.open(built) as execute:
-            plan = self.planned.plans[workload.name]
-            ran, outputs = self._execute(
-                execute, built, workload, plan, inputs, folder, NAN_POISON, "random", UPPER_EDGE
-            )
+    def _check(self, made: _Prepared) -> StageFailure | None:
+        ran, outputs = self._ahead.result(made.checked_run, partial(self._run_checked, made))
         if ran.status is not Status.PASSED:
-            self._record(workload, "checked", "random", ran)
+            self._record(made.workload, "checked", "random", ran)
             return StageFailure(ran.status, ran.message)
         if not self.executor.has_thread_orders:  # compute-sanitizer does not return the outputs
-            self._record(workload, "checked", "random", ran)
+            self._record(made.workload, "checked", "random", ran)
             return None
-        return self._judge(workload, "checked", "random", ran, outputs)
+        return self._judge(made.workload, "checked", "random", ran, outputs)
+
+    def _run_checked(self, made: _Prepared) -> _Ran:
+        built = self.compiled.checked
+        with self.executor.open(built) as execute:
+            return self._execute(
+                execute, built, made.workload, made.plan, made.inputs, made.checked_run, NAN_POISON, "random",
+                UPPER_EDGE,
+            )  # fmt: skip
+
+    def _run_first(self, made: _Prepared, execute: Execute) -> _Ran:
+        plain = self.compiled.plain
+        return self._execute(
+            execute, plain, made.workload, made.plan, made.inputs, made.first_run, NAN_POISON, "forward"
+        )
+
+    def _run_second(self, made: _Prepared, execute: Execute) -> _Ran:
+        plain, poison = self.compiled.plain, self._second_poison
+        return self._execute(execute, plain, made.workload, made.plan, made.inputs, made.second_run, poison, "reverse")
 
     def _find_untested_launch(self, benchmark: Workload, made: set[int]) -> StageFailure | None:
         """Return a failure if a launch occurs only at the benchmark's size, which this executor does not run."""
@@ -179,31 +275,25 @@ class CorrectnessStage:
                 return StageFailure(Status.UNSUPPORTED, text)
         return None
 
-    def _compare(
-        self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path, execute: Execute
-    ) -> StageFailure | None:
-        plain, plan = self.compiled.plain, self.planned.plans[workload.name]
-        ran, first = self._execute(execute, plain, workload, plan, inputs, scratch / "first", NAN_POISON, "forward")
+    def _compare(self, made: _Prepared, execute: Execute) -> StageFailure | None:
+        workload = made.workload
+        ran, first = self._ahead.result(made.first_run, partial(self._run_first, made, execute))
         if ran.status is not Status.PASSED:
             self._record(workload, "plain", "forward", ran)
             return StageFailure(ran.status, ran.message)
         failure = self._judge(workload, "plain", "forward", ran, first)
         if failure:
             return failure
-        again, second = self._execute(
-            execute, plain, workload, plan, inputs, scratch / "second", self._second_poison, "reverse"
-        )
+        again, second = self._ahead.result(made.second_run, partial(self._run_second, made, execute))
         if again.status is not Status.PASSED:
             self._record(workload, "plain", "reverse", again)
             return StageFailure(again.status, again.message)
         if all(first[spec].read_bytes() == second[spec].read_bytes() for spec in first):
             self._record(workload, "plain", "reverse", again)
-            return self._compare_upper_edge(workload, inputs, scratch, execute) if ran.approximate else None
+            return self._compare_upper_edge(made, execute) if ran.approximate else None
         if not self.planned.kernel.numerics.deterministic:
             failure = self._judge(workload, "plain", "reverse", again, second)
-            return failure or (
-                self._compare_upper_edge(workload, inputs, scratch, execute) if ran.approximate else None
-            )
+            return failure or (self._compare_upper_edge(made, execute) if ran.approximate else None)
         message = (
             f"workload {workload.name}: the output changes between two runs, with the thread order or with what the "
             "output buffer held before; if that is meant, declare `deterministic = false` under [numerics]"
@@ -211,12 +301,9 @@ class CorrectnessStage:
         self._record(workload, "plain", "reverse", replace(again, status=Status.NONDETERMINISTIC, message=message))
         return StageFailure(Status.NONDETERMINISTIC, message)
 
-    def _compare_upper_edge(
-        self, workload: Workload, inputs: Mapping[TensorSpec, Path], scratch: Path, execute: Execute
-    ) -> StageFailure | None:
+    def _compare_upper_edge(self, made: _Prepared, execute: Execute) -> StageFailure | None:
         """Judge a run in which approximate instructions err upward."""
-        plan = self.planned.plans[workload.name]
-        return self._run_and_judge(workload, plan, inputs, scratch / "upper", execute, UPPER_EDGE)
+        return self._run_and_judge(made.workload, made.plan, made.inputs, made.upper_run, execute, UPPER_EDGE)
 
     def _run_and_judge(
         self,
@@ -270,14 +357,14 @@ class CorrectnessStage:
         poison: int,
         order: str,
         edge: int = LOWER_EDGE,
-    ) -> tuple[Executed, Mapping[TensorSpec, Path]]:
+    ) -> _Ran:
         folder.mkdir(exist_ok=True)
         outputs = {spec: folder / spec.name for spec in self.reference.signature(workload).outputs}
         for spec, path in outputs.items():
             path.write_bytes(bytes(spec.nbytes))
         seed = self.seed & 0xFFFF
         ran = execute(Execution(built, plan, inputs, outputs, poison, order, seed, self.run_timeout_s, edge))
-        return replace(ran, message=f"workload {workload.name}: {ran.message}" if ran.message else ""), outputs
+        return _Ran(replace(ran, message=f"workload {workload.name}: {ran.message}" if ran.message else ""), outputs)
 
     def _record(
         self, workload: Workload, mode: str, order: str, ran: Executed, comparisons: tuple[Comparison, ...] = ()

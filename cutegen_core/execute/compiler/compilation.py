@@ -91,8 +91,13 @@ class Compiler:
         cache: Path | None = None,
         limits: CompileLimits | None = None,
         most_servers: int | None = None,
+        *,
+        once: bool = False,
     ) -> None:
         """Check the architecture; starts no process yet. The machine decides about the servers unless told.
+
+        Args:
+            once: one program is expected, so that nothing is prepared for others.
 
         Raises:
             MachineError: a package of the toolchain is missing, or `arch` is not one of ARCHITECTURES.
@@ -106,6 +111,7 @@ class Compiler:
             (_FORMAT, arch, compile_server.compile_options(arch), _prelude_key(), toolchain.installed_versions())
         )
         self.most_servers = most_servers or count_servers()
+        self._once = [compile_server.ONCE] if once else []
         self._servers = ServerPool(self._make_server, self.most_servers)
 
     def warm(self) -> None:
@@ -150,7 +156,7 @@ class Compiler:
     def _make_server(self) -> Worker:
         return Worker(
             "cutegen_core.execute.compiler.compile_server",
-            [self.arch, str(cache_dir("prelude"))],
+            [self.arch, str(cache_dir("prelude")), *self._once],
             name=f"the compile server for {self.arch}",
             makes_way=True,
         )

@@ -42,6 +42,7 @@ from cutegen_core.records.errors import MachineError
 PRELUDE = Path(__file__).parent / "prelude"
 PROLOGUE = "#include <cutegen_prelude.cuh>\n"
 PROGRAM_NAME = "cutegen_parameters.cu"
+ONCE = "once"
 
 _PCH_HEAP_BYTES = 400 << 20
 _POLL_S = 0.05
@@ -269,8 +270,11 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 def main() -> None:
-    """Serve as `python -m cutegen_core.execute.compiler.compile_server ARCH FOLDER`, for `compilation.Compiler`."""
-    server = Server(sys.argv[1], Path(sys.argv[2]))
+    """Serve as `python -m cutegen_core.execute.compiler.compile_server ARCH FOLDER [once]`, for `compilation.Compiler`.
+
+    Where only one program is expected, the prelude is precompiled when a second one comes.
+    """
+    server, once = Server(sys.argv[1], Path(sys.argv[2])), sys.argv[3:] == [ONCE]
 
     def answer(request: Message) -> Message:
         try:
@@ -279,7 +283,7 @@ def main() -> None:
             return {"machine_error": str(error)}
 
     try:
-        serve(answer, server.warm_after_first)
+        serve(answer, (lambda: None) if once else server.warm_after_first)
     finally:
         server.close()
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from cutegen_core.execute.cuda import driver
 from cutegen_core.execute.cuda.memory import Buffer
-from cutegen_core.machine.worker import child_environment
+from cutegen_core.machine.child_environment import child_environment
 from cutegen_core.records.errors import MachineError
 
 _PATIENCE_S = 30.0

@@ -28,7 +28,7 @@ from cutegen_core.execute.cuda.layout import Shared
 from cutegen_core.execute.cuda.program import Program
 from cutegen_core.execute.cuda.verdicts import Fault, judge_error, make_timeout
 from cutegen_core.execute.cuda.wire import Message, make_pair
-from cutegen_core.machine.worker import child_environment
+from cutegen_core.machine.child_environment import child_environment
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.trial import Finding, Status
 

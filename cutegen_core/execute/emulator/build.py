@@ -1,4 +1,4 @@
-"""Build a candidate as a shared object: translate the source, compile and link in the sandbox, store by content."""
+"""Build a candidate as two shared objects: translate the source, compile and link in the sandbox, store by content."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from cutegen_core.execute.emulator import machine_code
 from cutegen_core.execute.emulator.architecture import write_macros
 from cutegen_core.execute.emulator.candidate_source import PLAN_FILE, SourceError, translate
 from cutegen_core.execute.emulator.compiling import LOG_BYTES, MEMORY_BYTES, run_compiler
@@ -18,15 +20,23 @@ from cutegen_core.execute.emulator.installation import Installation
 from cutegen_core.execute.port import Built
 from cutegen_core.kernel.kernel_file import PROGRAM_NAME, KernelFile
 from cutegen_core.machine import toolchain
+from cutegen_core.machine.sandbox.sandbox import Completed
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.trial import Diagnostic, Status
 
-IMAGE = "candidate.so"
+_FORMAT = 2
 _MOST_DIAGNOSTICS = 30
 _STALE = re.compile(r"^(?:fatal )?error: .*(?:precompiled header|PCH file|AST file)", re.MULTILINE)
 _MESSAGE = re.compile(
     r"^(?:(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? )?(?P<severity>fatal error|error|warning|note): (?P<text>.*)$"
 )
+
+
+class Builds(NamedTuple):
+    """Both builds of a candidate; one failure ends both."""
+
+    plain: Built
+    checked: Built
 
 
 def build(
@@ -35,14 +45,13 @@ def build(
     kernel: KernelFile,
     params: Mapping[str, int | float],
     *,
-    checked: bool,
     arch: str,
     timeout_s: float,
-) -> Built:
-    """Build a candidate or return the cached build.
+) -> Builds:
+    """Build a candidate or return the cached builds.
 
     Args:
-        timeout_s: limit of the processor time of the compiler, and again of the linker.
+        timeout_s: limit of the processor time of each command of the compiler.
 
     Raises:
         MachineError: the compiler cannot be run in its sandbox.
@@ -53,21 +62,20 @@ def build(
         translated = translate(kernel.to_cpp(params), names, toolchain.find_include_dirs())
         source = write_macros(arch) + translated
     except SourceError as error:
-        return _make_failure(Status.COMPILE_ERROR, checked, started, error.diagnostics, str(error))
-    folder = cache / "builds" / _key(installed, source, checked)
-    image = folder / IMAGE
-    if image.exists():
-        return Built(Status.PASSED, image, checked, time.monotonic() - started, cached=True)
+        return _fail(Status.COMPILE_ERROR, started, error.diagnostics, str(error))
+    folder = cache / "builds" / _key(installed, source)
+    if folder.exists():
+        return _pass(folder, started, cached=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix="build-", dir=folder.parent))
     try:
-        return _compile(installed, source, names, scratch, folder, checked, started, timeout_s)
+        return _compile(installed, source, names, scratch, folder, started, timeout_s)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _key(installed: Installation, source: str, checked: bool) -> str:
-    return hashlib.sha256(f"{installed.headers.name} {checked}\n{source}".encode()).hexdigest()
+def _key(installed: Installation, source: str) -> str:
+    return hashlib.sha256(f"{installed.headers.name} {_FORMAT}\n{source}".encode()).hexdigest()
 
 
 def _compile(
@@ -76,36 +84,32 @@ def _compile(
     names: Sequence[str],
     scratch: Path,
     folder: Path,
-    checked: bool,
     started: float,
     timeout_s: float,
-) -> Built:
+) -> Builds:
     (scratch / "candidate.cpp").write_text(source)
     compiler = installed.compiler
     command = [
-        *compiler.compile, *compiler.candidate_flags(checked=checked), *installed.include_flags,
-        "-include-pch", str(installed.prelude(checked=checked)), "-c", "candidate.cpp", "-o", "candidate.o",
+        *compiler.compile, *compiler.candidate_flags(), *installed.include_flags,
+        "-include-pch", str(installed.prelude), "-emit-llvm", "-S", "candidate.cpp", "-o", machine_code.CODE,
     ]  # fmt: skip
     done = run_compiler(installed, command, scratch, timeout_s)
-    if done.limit:
-        return _make_failure(
-            Status.COMPILE_LIMIT, checked, started, (), _describe_limit(done.limit, timeout_s), done.output
-        )
-    if done.returncode != 0:
+    if done.limit or done.returncode != 0:
         _check_prelude(done.output, installed)
-        found = read_diagnostics(done.output, names)
-        text = found[0].message if found else "the emulator's compiler failed without a message"
-        return _make_failure(Status.COMPILE_ERROR, checked, started, found, text, done.output)
-    linked = run_compiler(installed, [*compiler.link_candidate, "candidate.o", "-o", IMAGE], scratch, timeout_s)
-    if linked.limit:
-        return _make_failure(
-            Status.COMPILE_LIMIT, checked, started, (), _describe_limit(linked.limit, timeout_s), linked.output
-        )
-    if linked.returncode != 0:
-        return _make_failure(Status.COMPILE_ERROR, checked, started, (), "the kernel does not link", linked.output)
-    (scratch / "kernels").write_text("\n".join(names) + "\n")
-    _keep(scratch, folder)
-    return Built(Status.PASSED, folder / IMAGE, checked, time.monotonic() - started, log=done.output)
+        return _judge(done, names, started, timeout_s, "the emulator's compiler failed without a message")
+    made = machine_code.make(installed, scratch, timeout_s)
+    if made.limit or made.returncode != 0:
+        return _judge(made, names, started, timeout_s, "the kernel does not link")
+    _keep(scratch, folder, names)
+    return _pass(folder, started, log=done.output)
+
+
+def _judge(done: Completed, names: Sequence[str], started: float, timeout_s: float, without_message: str) -> Builds:
+    """Return the failure of a command of the compiler."""
+    if done.limit:
+        return _fail(Status.COMPILE_LIMIT, started, (), _describe_limit(done.limit, timeout_s), done.output)
+    found = read_diagnostics(done.output, names)
+    return _fail(Status.COMPILE_ERROR, started, found, found[0].message if found else without_message, done.output)
 
 
 def _check_prelude(log: str, installed: Installation) -> None:
@@ -116,21 +120,35 @@ def _check_prelude(log: str, installed: Installation) -> None:
         )
 
 
-def _keep(scratch: Path, folder: Path) -> None:
-    """Move the finished build to its place, unless another process has stored the same build."""
-    (scratch / "candidate.o").unlink()
+def _keep(scratch: Path, folder: Path, names: Sequence[str]) -> None:
+    """Move both images to their place, unless another process has stored the same builds."""
+    kept = scratch / "kept"
+    kept.mkdir()
+    for checked in (True, False):
+        name = machine_code.image_name(checked=checked)
+        os.rename(scratch / name, kept / name)
+    (kept / "kernels").write_text("\n".join(names) + "\n")
     try:
-        os.rename(scratch, folder)
+        os.rename(kept, folder)
     except OSError:
-        if not (folder / IMAGE).exists():
+        if not folder.exists():
             raise
 
 
-def _make_failure(
-    status: Status, checked: bool, started: float, found: tuple[Diagnostic, ...], message: str, log: str = ""
-) -> Built:
+def _pass(folder: Path, started: float, *, cached: bool = False, log: str = "") -> Builds:
     seconds = time.monotonic() - started
-    return Built(status, None, checked, seconds, message=message, diagnostics=found, log=log)
+    return Builds(*(
+        Built(Status.PASSED, folder / machine_code.image_name(checked=checked), checked, seconds, cached, log=log)
+        for checked in (False, True)
+    ))  # fmt: skip
+
+
+def _fail(status: Status, started: float, found: tuple[Diagnostic, ...], message: str, log: str = "") -> Builds:
+    seconds = time.monotonic() - started
+    return Builds(*(
+        Built(status, None, checked, seconds, message=message, diagnostics=found, log=log)
+        for checked in (False, True)
+    ))  # fmt: skip
 
 
 def _describe_limit(limit: str, timeout_s: float) -> str:

@@ -20,20 +20,30 @@ from cutegen_core.records.errors import MachineError
 SETTING = "CUTEGEN_HOST_CXX"
 GLIBC = "2.28"
 
-CHECKS = (
-    "-fsanitize=thread,alignment,bounds", "-mllvm", "-tsan-instrument-func-entry-exit=0",
-    "-mllvm", "-tsan-distinguish-volatile", "-DEMU_CHECKED",
-)  # fmt: skip
 # Kernels, and CuTe's vectorised copies, move halves as 64-bit integers: to a GPU's compiler that is the same memory.
+# Functions are marked for the thread checker, so that the optimiser invents no accesses, but only the checked build's
+# second step puts its calls in. Assignments of variables are not tracked: line tables have no variables.
 _CANDIDATE = (
     "-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-omit-frame-pointer",
     "-fno-optimize-sibling-calls", "-fno-strict-aliasing", "-gline-tables-only", "-gdwarf-4", "-ferror-limit=20", "-w",
+    "-fsanitize=thread,alignment,bounds", "-mllvm", "-tsan-instrument-memory-accesses=0",
+    "-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-instrument-atomics=0",
+    "-mllvm", "-tsan-instrument-memintrinsics=0", "-Xclang", "-fexperimental-assignment-tracking=disabled",
+    "-ffp-contract=fast-honor-pragmas",
+)  # fmt: skip
+_CLANG_ONLY = ("-fno-gnu-inline-asm",)
+_CHECKER = (
+    "-x", "ir", "-O0", "-w", "-fsanitize=thread", "-mllvm", "-tsan-instrument-func-entry-exit=0",
+    "-mllvm", "-tsan-distinguish-volatile", "-emit-llvm",
+)  # fmt: skip
+# The code is optimised already. Optimised once more, it would lose accesses that race.
+_MACHINE = (
+    "-x", "ir", "-O1", "-Xclang", "-disable-llvm-passes", "-fPIC", "-fno-omit-frame-pointer",
+    "-fno-optimize-sibling-calls", "-w",
 )  # fmt: skip
 # A GPU's compiler contracts a product and a sum to one rounding (FMA) wherever it can. The plain build does, too, where
 # the processor can; the checked build, whose results are judged as well, never does: both ends must be right.
-_CONTRACTED = ("-ffp-contract=fast-honor-pragmas", "-mfma", "-DEMU_CONTRACT")
-_NOT_CONTRACTED = ("-ffp-contract=off",)
-_CLANG_ONLY = ("-fno-gnu-inline-asm",)
+_FMA = ("avx", "crc32", "fma", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3", "xsave")
 _RUNNER = (
     "-std=c++17", "-O2", "-fPIE", "-fno-exceptions", "-fno-rtti", "-fno-omit-frame-pointer", "-fno-stack-protector",
 )  # fmt: skip
@@ -71,9 +81,17 @@ class HostCompiler:
     version: str
     is_clang: bool = True
 
-    def candidate_flags(self, *, checked: bool) -> tuple[str, ...]:
-        contracted = _CONTRACTED if has_fma() and not checked else _NOT_CONTRACTED
-        return (*_CANDIDATE, *contracted, *(_CLANG_ONLY if self.is_clang else ()), *(CHECKS if checked else ()))
+    def candidate_flags(self) -> tuple[str, ...]:
+        """Return the options of the first step, from C++ to optimised LLVM code; prelude and candidates share them."""
+        return (*_CANDIDATE, *(_CLANG_ONLY if self.is_clang else ()))
+
+    def checker_flags(self) -> tuple[str, ...]:
+        """Return the options that put the thread checker's calls into LLVM code, and change nothing else."""
+        return _CHECKER
+
+    def machine_flags(self) -> tuple[str, ...]:
+        """Return the options of the last step, from LLVM code to an object."""
+        return _MACHINE
 
     def runner_flags(self) -> tuple[str, ...]:
         return _RUNNER
@@ -91,7 +109,12 @@ def find() -> HostCompiler:
 
 def digest_flags() -> str:
     """Return a text that changes if the options of any compile change."""
-    return repr((_CANDIDATE, _CONTRACTED, has_fma(), _CLANG_ONLY, CHECKS, _RUNNER))
+    return repr((_CANDIDATE, _CLANG_ONLY, _CHECKER, _MACHINE, contraction_features(), _RUNNER))
+
+
+def contraction_features() -> tuple[str, ...]:
+    """Return the features of the processor with which the plain build contracts; empty if it has no FMA."""
+    return _FMA if has_fma() else ()
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Build the emulator once per machine with ninja: the header overlay, two precompiled preludes, the runner.
+"""Build the emulator once per machine with ninja: the header overlay, the precompiled prelude, the runner.
 
 Each folder's name contains a digest of everything it is built from (sources, compiler, wheel versions), so an upgrade
 builds a new folder, and an interrupted build continues where it stopped.
@@ -27,7 +27,7 @@ from cutegen_core.records.errors import MachineError
 _TIMEOUT_S = 900.0
 # Ignore the headers' times, which change with a new checkout: their content is in the folder's name.
 _NO_TIMES = ("-Xclang", "-fno-pch-timestamp")
-_PLAIN, _CHECKED, _COMPLETE = "plain.pch", "checked.pch", "complete"
+_PRELUDE, _COMPLETE = "prelude.pch", "complete"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Installation:
 
     Attributes:
         compiler: the compiler that built them.
-        headers: folder of the overlay and of both precompiled preludes; its name contains a digest of their sources.
+        headers: folder of the overlay and of the precompiled prelude; its name contains a digest of their sources.
         runner: the program that executes candidates.
         include_flags: `-isystem` options: first the overlay, then the wheels.
     """
@@ -46,8 +46,9 @@ class Installation:
     runner: Path
     include_flags: tuple[str, ...]
 
-    def prelude(self, *, checked: bool) -> Path:
-        return self.headers / (_CHECKED if checked else _PLAIN)
+    @property
+    def prelude(self) -> Path:
+        return self.headers / _PRELUDE
 
 
 def install(cache: Path, progress: Progress) -> Installation:
@@ -63,7 +64,7 @@ def install(cache: Path, progress: Progress) -> Installation:
     runner = cache / f"runner-{_digest(known, _runner_sources())}"
     includes = (headers / "overlay", *dict.fromkeys(toolchain.find_include_dirs()), *_find_cccl())
     flags = tuple(word for path in includes for word in ("-isystem", str(path)))
-    _make(headers, cache, _header_edges(compiler, flags), progress, "header overlay and preludes (once, half a minute)")
+    _make(headers, cache, _header_edges(compiler, flags), progress, "header overlay and prelude (once, some seconds)")
     _make(runner, cache, _runner_edges(compiler), progress, "runner (once, a few seconds)")
     return Installation(compiler, headers, runner / "runner", flags)
 
@@ -134,9 +135,8 @@ def _header_edges(compiler: HostCompiler, include_flags: Sequence[str]) -> list[
     ]
     edges = [_format_edge("overlay.stamp", [], [*overlay, "&&", "touch", "overlay.stamp"])]
     prelude = str(runtime_sources() / "prelude.hpp")
-    for name in (_PLAIN, _CHECKED):
-        flags = [*compiler.candidate_flags(checked=name == _CHECKED), *include_flags, "-x", "c++-header", *_NO_TIMES]
-        edges.append(_format_edge(name, ["overlay.stamp"], [*compiler.compile, *flags, prelude, "-o", name]))
+    flags = [*compiler.candidate_flags(), *include_flags, "-x", "c++-header", *_NO_TIMES]
+    edges.append(_format_edge(_PRELUDE, ["overlay.stamp"], [*compiler.compile, *flags, prelude, "-o", _PRELUDE]))
     return edges
 
 

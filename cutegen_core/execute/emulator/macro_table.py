@@ -84,8 +84,8 @@ def _preprocess(installed: Installation, folder: Path, text: str, options: Seque
         scratch = Path(made)
         (scratch / "candidate.cpp").write_text(text)
         compiler = installed.compiler
-        headers = [*installed.include_flags, "-include-pch", str(installed.prelude(checked=False))] if prelude else []
-        flags = [*compiler.candidate_flags(checked=False), *headers, *options]
+        headers = [*installed.include_flags, "-include-pch", str(installed.prelude)] if prelude else []
+        flags = [*compiler.candidate_flags(), *headers, *options]
         command = [*compiler.compile, *flags, "-E", "candidate.cpp", "-o", "macros"]
         done = run_compiler(installed, command, scratch, _TIMEOUT_S)
         if done.returncode != 0 and prelude and not text:

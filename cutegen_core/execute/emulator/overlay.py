@@ -36,7 +36,7 @@ def load_asm_counts() -> Mapping[str, int]:
     return counts
 
 
-# In a checked build short vectors are copied member by member: the compiler does not check the alignment of a copy of
+# Short vectors are copied member by member: the compiler does not check the alignment of a copy of
 # plain memory. Type -> number and type of its members.
 _VECTORS: Mapping[str, tuple[int, str]] = {
     "short4": (4, "short"), "ushort4": (4, "unsigned short"), "int2": (2, "int"), "uint2": (2, "unsigned int"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from cutegen_core.execute.compiler.macro_probe import Probe, write_probe
@@ -19,6 +20,7 @@ from cutegen_core.kernel.preprocessing import read_names
 from cutegen_core.machine import workspace
 from cutegen_core.machine.device import DEFAULT_ARCH
 from cutegen_core.machine.sandbox import sandbox
+from cutegen_core.machine.together import Together
 from cutegen_core.records.trial import ExecutorKind
 
 
@@ -49,6 +51,7 @@ class CpuExecutor:
         self.build_timeout_s = build_timeout_s
         self._installation: Installation | None = None
         self._lock = threading.Lock()
+        self._builds: Together[build.Builds] = Together()
 
     def prepare(self, progress: Progress | None = None) -> Installation:
         """Build the emulator unless it exists; takes about half a minute the first time on a machine.
@@ -70,10 +73,14 @@ class CpuExecutor:
         checked: bool,
         arch: str = DEFAULT_ARCH,
     ) -> Built:
-        """Compile a candidate for the emulator, instrumented if `checked`, or return the cached build."""
-        return build.build(
-            self.prepare(), self._cache, kernel, params, checked=checked, arch=arch, timeout_s=self.build_timeout_s
-        )
+        """Compile a candidate for the emulator, instrumented if `checked`, or return the cached build.
+
+        Both builds are made at once; threads that ask for them at the same time wait for one compile.
+        """
+        installed = self.prepare()
+        make = partial(build.build, installed, self._cache, kernel, params, arch=arch, timeout_s=self.build_timeout_s)
+        builds = self._builds.ask((kernel.text, tuple(sorted(params.items())), arch), make)
+        return builds.checked if checked else builds.plain
 
     def write_probe(self, kernel: KernelFile, arch: str) -> Probe:
         """Return what asks NVIDIA's compiler whether the file's names mean there what they mean here."""

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from cutegen_core.machine.child_environment import child_environment
 from cutegen_core.machine.device import detect
-from cutegen_core.machine.worker import child_environment
 from cutegen_core.records.errors import MachineError
 
 NCU, SANITIZER = "ncu", "compute-sanitizer"

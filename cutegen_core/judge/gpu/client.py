@@ -272,6 +272,11 @@ class CompiledReference(_Client):
         except MachineError as error:
             return BaselineRound(untimed=str(error))
 
+    def trim(self) -> None:
+        """Free what memory can be given up without compiling again; sets stay mapped."""
+        if self.pid:
+            self._ask({"operation": "trim"}, _QUICK_S)
+
     def close(self) -> None:
         self._adopted = None
         super().close()

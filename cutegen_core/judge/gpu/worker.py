@@ -2,8 +2,8 @@
 
 As *owner*: `prepare` (buffer sets of fresh values), `export` (their descriptors), `compare` (the first set whole; all
 expected values are computed here), `check` (timed outputs at random positions), `guards`, `measure` (a round of eager),
-`release`. As *compiler*: `adopt` (the owner's inputs), `measure` (a round of torch.compile). That process may start
-programs, because Triton needs a C compiler, and therefore judges nothing.
+`release`. As *compiler*: `adopt` (the owner's inputs), `measure` (a round of torch.compile), `trim`. That process may
+start programs, because Triton needs a C compiler, and therefore judges nothing.
 
 Sets keep their addresses from one trial of a workload to the next and only get new values, so captured graphs and
 compiled code stay valid.
@@ -169,6 +169,12 @@ class DeviceHandler:
                 return {"untimed": "needs more memory than the buffer sets leave on the GPU"}
             return {"untimed": describe(error, self._require_live().origin)}
         return {"us": list(samples.us), "method": samples.method}
+
+    def _trim(self, request: Message) -> Message:
+        """Free the captured graphs' memory; sets and compiled code stay."""
+        self._baseline = None
+        torch.cuda.empty_cache()
+        return {}
 
     def _release(self, request: Message) -> Message:
         self._baseline = self._answers = self._live = self._draw = None

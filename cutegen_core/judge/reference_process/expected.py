@@ -99,6 +99,11 @@ class _Exact(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Return that nothing compiles this: torch would import its compiler at the first call (a second)."""
+        return False
+
     def __torch_dispatch__(
         self,
         func: Callable[..., object],

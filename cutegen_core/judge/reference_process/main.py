@@ -1,9 +1,9 @@
-"""Program of the reference worker: `python -m cutegen_core.judge.reference_process.main SCRATCH MEMORY_BYTES`.
+"""Program of the reference worker, with the arguments SCRATCH and MEMORY_BYTES.
 
-1. Enters the sandbox: no network, no files but Python's, torch's and `SCRATCH`, no other programs. This happens before
-   torch is imported, because threads that already run would stay outside.
-2. Imports torch and answers requests (`supervisor.Supervisor`), but runs no problem file's code itself: each file gets
-   a process forked after the import (`file_process`), which is shut in further and cannot reach an answer's pipe.
+1. It begins as a fork of a process that has imported torch and runs no file's code (`machine.fork_server`), with one
+   thread, and enters the sandbox: no network, no files but Python's, torch's and `SCRATCH`, no other programs.
+2. It answers requests (`supervisor.Supervisor`), but runs no problem file's code itself: each file gets a process of
+   its own, forked from this one (`file_process`), which is shut in further and cannot reach an answer's pipe.
 """
 
 from __future__ import annotations
@@ -14,9 +14,13 @@ import site
 import socket
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 
 from cutegen_core import PACKAGE
+from cutegen_core.judge.reference_process import worker
+from cutegen_core.judge.reference_process.file_process import FileProcess
+from cutegen_core.judge.reference_process.supervisor import Supervisor
 from cutegen_core.machine.sandbox import landlock, syscall_filter
 from cutegen_core.machine.sandbox.confine import apply
 from cutegen_core.machine.sandbox.policy import Policy, SandboxLevel
@@ -35,12 +39,7 @@ def main() -> None:
     scratch, memory_bytes = Path(sys.argv[1]), int(sys.argv[2])
     os.environ.setdefault("USER", "cutegen")  # torch asks for a user name, and /etc/passwd is unreadable
     level = shut_in(scratch, memory_bytes)
-    # torch must not be imported before the sandbox
-    from cutegen_core.judge.reference_process import worker
-    from cutegen_core.judge.reference_process.file_process import FileProcess
-    from cutegen_core.judge.reference_process.supervisor import Supervisor
-
-    worker.warm_up()
+    tempfile.gettempdir()  # looked for here: a file's process can write nowhere, and torch asks at its import
 
     def serve_file(channel: socket.socket) -> None:
         shut_in_file(level, scratch)
@@ -81,7 +80,3 @@ def _readable() -> tuple[Path, ...]:
     python = [*sysconfig.get_paths().values(), *site.getsitepackages(), sys.base_prefix + "/lib", *installed]
     candidates = {Path(p).resolve() for p in [*python, *_SYSTEM]} | {PACKAGE}
     return tuple(sorted(p for p in candidates if p.exists() and p != Path("/")))
-
-
-if __name__ == "__main__":
-    main()

@@ -44,21 +44,6 @@ _SAMPLED_FROM = 1 << 20
 _SAMPLED_WORK = 2_000_000
 _SAMPLED_ELEMENTS = 4096
 MOST_SAMPLES = 31
-_WARM_UP = """import torch
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return torch.relu(x)
-def get_inputs():
-    return [torch.rand(1)]
-"""
-
-
-def warm_up() -> None:
-    """Import what torch imports at its first fake tensor (800 modules, 1 s), once for all files."""
-    torch.set_grad_enabled(False)
-    # the work is small, sums must not depend on the number of processors, and a fork has no pool of threads
-    torch.set_num_threads(1)
-    tracing.trace(_WARM_UP, "warm-up")
 
 
 def serve_file(channel: socket.socket) -> None:

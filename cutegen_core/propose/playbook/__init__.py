@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cutegen_core.propose.playbook import gather, serving
-from cutegen_core.propose.playbook.graphs.choice import simplest, spread
+from cutegen_core.propose.playbook.graphs.choice import foremost, simplest, spread
 from cutegen_core.propose.playbook.graphs.missing import operations_without_rule
 from cutegen_core.propose.playbook.graphs.sizes import Traced, with_sizes
 from cutegen_core.propose.playbook.lowering import lower
@@ -58,7 +58,7 @@ def propose(
     plans = (
         _plan(graph, signature, simplest),
         _plan(graph, signature, spread),
-        _plan(graph, signature, spread, fast=target.allows("fast_math")),
+        _plan(graph, signature, foremost, fast=target.allows("fast_math")),
     )
     taken = {t.name for t in signature.tensors} | set(signature.scalars).union(*(plan.taken for plan in plans))
     return write_variants(plans, _identifier(name), taken, target)

@@ -4,47 +4,50 @@ from __future__ import annotations
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
-from cutegen_core.propose.playbook.one_launch import block_a_row
 from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.rows.long_rows import LongRows, add_long_rows
 from cutegen_core.propose.playbook.writing import RegionText, render
 
-_HELD = (128, 1024, 2048, 3072, 4096)
-"""Vectors of a row that a kernel of tiles is made for: the first by a warp a row, the longest by more threads."""
+_SHORT = 128
+_HELD = (_SHORT, 256, 512, 1024, 2048)
+"""Vectors of a row that a kernel of tiles is made for: the first by a warp a row."""
 
 
 def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
-    """Give each length of rows as many threads, and as many vectors a thread, as hold it.
+    """Keep rows of the traced length in registers; longer ones go to the kernel for rows of any length.
 
-    A region among others has only the kernel for the length that was traced: the small workloads of a chain reach no
-    other one. The longest rows, and those that are no whole, aligned vectors, go element by element, by one launch.
+    A region that is alone has a kernel for short rows, too; the small workloads of a chain may reach no second one. For
+    the same reason one launch has rows of whole, aligned vectors and all others.
     """
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
-    held = _lengths(region.reduced[-1].extent.size // k.width) if suffix else _HELD
+    held = _lengths(region.reduced[-1].extent.size // k.width, alone=not suffix)
     if not held:
-        return block_a_row(piece, k, tuned=True)
-    block = piece.param("BLOCK", 512, 256, 512, 1024)
-    long = piece.param("LONG", 1024, 512, 1024) if held[-1] > 2048 else ""
+        add_long_rows(piece, k)
+        return piece
+    items = piece.param("ITEMS", 4, 2, 4, 8) if held[-1] > _SHORT else "4"
     hints = [piece.param("ONCE", 0, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
     hints += [piece.param("LATE", 0, 0, 1)] if k.late else []
-    piece.code = render("rows_tiles.cu.j2", k=k)
-    shorter = ""
+    whole, shorter = k.pass_number("whole", LongRows(k).whole, "bool"), ""
+    piece.code = render("rows_tiles.cu.j2", k=k, whole=whole)
     for most in held:
-        group = "32" if most == _HELD[0] else block if most <= 2048 else long
-        rows, items = ("4", "4") if group == "32" else ("1", f"{most} / {group}")
-        when = [k.aligned, *([shorter] if shorter else []), f"{k.cols} <= {most * k.width}"]
-        grid, threads = (f"ceil_div({k.rows}, {rows})", "128") if rows != "1" else (k.rows, group)
-        kernel = f"{name}<{', '.join((group, rows, items, *hints))}>"
-        piece.launch(kernel, (grid,), (threads,), k, " and ".join(when))
+        group, each, rows = f"{most} / {items}", items, "2" if most <= 256 else "1"
+        if most == _SHORT:
+            group, each, rows = "32", "4", "4"
+        threads = (group if rows == "1" else f"{rows} * {group}").replace("/", "//")
+        blocks = k.rows if rows == "1" else f"ceil_div({k.rows}, {rows})"
+        kernel = f"{name}<{', '.join((group, rows, each, *hints))}>"
+        when = " and ".join([*([shorter] if shorter else []), f"{k.cols} <= {most * k.width}"])
+        piece.launch(kernel, (blocks,), (threads,), k, when)
         shorter = f"{k.cols} > {most * k.width}"
-    k.name = f"{name}_streaming"
-    piece.code += "\n" + render("rows_block.cu.j2", k=k, p={"BLOCK": block})
-    piece.launch(f"{k.name}<{block}>", (k.rows,), (block,), k, f"not ({k.aligned}) or {shorter}")
+    k.name = f"{name}_long"
+    add_long_rows(piece, k, shorter)
     return piece
 
 
-def _lengths(vectors: int) -> tuple[int, ...]:
-    """Return the length for rows of so many vectors; none for rows that no kernel of tiles holds."""
-    return next(((most,) for most in _HELD if most >= vectors), ())
+def _lengths(vectors: int, *, alone: bool) -> tuple[int, ...]:
+    """Return the lengths that kernels of tiles hold, for rows of so many vectors; none where none holds them."""
+    fits = next(((most,) for most in _HELD if most >= vectors), ())
+    return (_SHORT, *fits) if alone and fits > (_SHORT,) else fits
 
 
 def strips_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
@@ -68,7 +71,7 @@ def strips_vector(region: Region, name: str, naming: Naming, suffix: str) -> Reg
 def strips_hoisted(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     block = piece.param("BLOCK", 128)
-    piece.code = render("rows_tiles.cu.j2", k=k)
+    piece.code = render("rows_tiles.cu.j2", k=k, whole="")
     _add_tiles(piece, k, block, 8, "4", "0", k.aligned)
     _add_scalar(piece, k, block)
     return piece
@@ -84,7 +87,7 @@ def strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Regi
     block, items = piece.param("BLOCK", 128, 64, 128, 256), piece.param("ITEMS", 2 if hoisted else 1, 1, 2, 4)
     once = piece.param("ONCE", 1 if hoisted else 0, 0, 1, 2)
     if hoisted:
-        piece.code = render("rows_tiles.cu.j2", k=k)
+        piece.code = render("rows_tiles.cu.j2", k=k, whole="")
         short = "" if suffix else f"{k.cols} <= 8 * {items} * {k.width}"
         if short:
             _add_tiles(piece, k, block, 8, items, once, f"{k.aligned} and {short}")

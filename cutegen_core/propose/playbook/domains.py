@@ -22,6 +22,7 @@ from cutegen_core.propose.playbook.values import (
     Reduce,
     Reshape,
     Value,
+    agree,
     reductions,
 )
 
@@ -47,13 +48,13 @@ class Domain:
 
     def coordinates(self, value: Value) -> list[Coordinate] | None:
         """Return the coordinates of a value's dimensions; None if it has neither an element's nor a row's extents."""
-        if value.sizes == self.sizes:
+        if agree(value.dims, self.dims):
             return list(self.symbols)
-        longer = [k for k, size in enumerate(self.sizes) if size != 1]
-        if [s for s in value.sizes if s != 1] == [self.sizes[k] for k in longer]:
+        longer, own = [k for k, size in enumerate(self.sizes) if size != 1], [d for d in value.dims if d.size != 1]
+        if agree(own, [self.dims[k] for k in longer]):
             return self._placed(value, longer)
-        rows = [k for k, size in enumerate(self.sizes) if size != 1 and k not in self.axes]
-        if [s for s in value.sizes if s != 1] != [self.sizes[k] for k in rows]:
+        rows = [k for k in longer if k not in self.axes]
+        if not agree(own, [self.dims[k] for k in rows]):
             return None
         return self._placed(value, rows)
 
@@ -66,17 +67,29 @@ class Domain:
         """Return whether the value is computed within a row, with no tensor between."""
         inner = list(_parts(value))
         plain = not any(isinstance(v, _OWN_REGION) for v in inner)
-        own = all(v.operand.sizes == self.sizes and v.axes == self.axes for v in inner if isinstance(v, Reduce))
+        own = all(agree(v.operand.dims, self.dims) and v.axes == self.axes for v in inner if isinstance(v, Reduce))
         return plain and own and self.coordinates(value) is not None
 
 
 def row_domain(value: Value) -> Domain | None:
-    """Return the domain of the first reduction that the value belongs to; None if there is none."""
-    for reduction in reductions(value):
-        found = _over(reduction.operand.dims, reduction.axes, value.sizes == reduction.operand.sizes)
+    """Return the domain of the last reduction that the value belongs to; None if there is none.
+
+    The last is made of the most others: of a softmax of normalised columns that is its sum, not a column's mean.
+    """
+    known: dict[Value, int] = {}
+    for reduction in sorted(reductions(value), key=lambda one: -_height(one, known)):
+        found = _over(reduction.operand.dims, reduction.axes, agree(value.dims, reduction.operand.dims))
         if found.coordinates(value) is not None:
             return found
     return None
+
+
+def _height(reduction: Reduce, known: dict[Value, int]) -> int:
+    """Return how many reductions follow one another up to this one."""
+    if reduction not in known:
+        inner = (_height(one, known) for one in reductions(reduction.operand))
+        known[reduction] = 1 + max(inner, default=0)
+    return known[reduction]
 
 
 def strips_domain(value: Value, rows: int) -> Domain | None:

@@ -58,6 +58,15 @@ class RegionKernel(ABC):
         """Return the C++ parameter list."""
         return self._parameters.text
 
+    def pass_number(self, wanted: str, expression: str, ctype: str) -> str:
+        """Add a number of the plan to the parameters and return its name."""
+        return self._parameters.number(wanted, expression, ctype)
+
+    @property
+    def names(self) -> str:
+        """Return the parameters' names, as one kernel's function passes them on to another."""
+        return self._parameters.names
+
     @property
     def arguments(self) -> tuple[str, ...]:
         """Return the plan's arguments, in the order of `parameters`."""
@@ -68,7 +77,7 @@ class ElementwiseKernel(RegionKernel):
     """A kernel that computes every element by itself with a device function: `n` elements, vectors of `width`."""
 
     def _lay_out(self) -> None:
-        self.n = self._parameters.number("n", self.region.elements, "long")
+        self.n = self._parameters.number("elements", self.region.elements, "long")
         modes = self.region.outer or NO_MODES
         for access in self.region.accesses:
             flat = self.region.is_flat(access)
@@ -174,7 +183,7 @@ class ProductKernel(RegionKernel):
         a, b = self.region.a, self.region.b
         assert a is not None
         assert b is not None
-        self.dtype = a.dtype
+        self.dtype, self.kept = a.dtype, self.region.kept
         sides = {id(a): (rows, inner), id(b): (columns, inner)}
         for access in self.region.accesses:
             if id(access) in sides and self.mapped:

@@ -97,7 +97,7 @@ def columns(region: Region, name: str, naming: Naming, suffix: str, tuned: bool 
     }
     if tuned:
         piece.where.append(f"{p['BX']} * {p['BY']} <= 1024")
-    piece.code = render("rows_columns.cu.j2", k=k, p=p)
+    piece.code = render("rows_columns.cu.j2", k=k, p=p, split="")
     grid = (f"ceil_div({k.rows}, {p['BX']})",)
     piece.launch(f"{name}<{p['BX']}, {p['BY']}>", grid, (p["BX"], p["BY"]), k)
     return piece

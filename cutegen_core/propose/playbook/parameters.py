@@ -104,6 +104,11 @@ class Parameters:
         return text if len(text) < 60 else f"\n    {text}"
 
     @property
+    def names(self) -> str:
+        """Return their names in C++, in the order of `text`."""
+        return ", ".join([*(self._naming.tensor(tensor) for tensor in self._pointers), *self._numbers])
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         """Return the plan's arguments, in the order of `text`."""
         return (*self._pointers, *self._numbers)

@@ -18,6 +18,7 @@ from math import prod
 from cutegen_core.propose.playbook.domains import Domain, grouped, row_domain, strips_domain
 from cutegen_core.propose.playbook.naming import fresh
 from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms, accumulated
+from cutegen_core.propose.playbook.triangles import KeptTriangle, has_zeros, kept_of
 from cutegen_core.propose.playbook.values import (
     POSITIONS,
     ZERO,
@@ -83,6 +84,8 @@ class Region:
         scan: what the region scans, along `reduced`.
         sliding: the convolution or pooling.
         elements: of an elementwise region, how many there are, as an expression.
+        kept: the triangle outside of which the result of a product does not depend on it.
+        has_zeros: an operand of the product is a triangle or a diagonal of something.
     """
 
     kind: Kind
@@ -97,6 +100,8 @@ class Region:
     attention: DotProductAttention | None = None
     sliding: Sliding | None = None
     elements: str = ""
+    kept: KeptTriangle | None = None
+    has_zeros: bool = False
 
     @property
     def accesses(self) -> list[TensorAccess]:
@@ -248,7 +253,8 @@ class Planner:
         made = (RegionResult(terms.at(value, symbols), _access(store, symbols)),)
         rows = merged(symbols[:-1], terms, [a, b, *_accesses(terms, made)])
         outer = (*rows, Mode((n,), extents[n]))
-        return Region(Kind.PRODUCT, terms, made, outer, (Mode(("r0",), prod.a.dims[-1]),), a, b)
+        inner, zeros = (Mode(("r0",), prod.a.dims[-1]),), has_zeros(prod.a) or has_zeros(prod.b)
+        return Region(Kind.PRODUCT, terms, made, outer, inner, a, b, kept=kept_of(value, prod), has_zeros=zeros)
 
     def _scan(self, value: Value, scan: Scan, store: Load) -> Region:
         symbols = [f"{'r' if k == scan.axis else 'o'}{k}" for k in range(len(value.dims))]

@@ -48,6 +48,14 @@ class ReductionText:
     def part(self) -> str:
         return f"{self.name}_part"
 
+    @property
+    def shares(self) -> str:
+        return f"{self.name}_shares"
+
+    @property
+    def lost(self) -> str:
+        return f"{self.name}_lost"
+
 
 @dataclass(frozen=True)
 class StoreText:

@@ -28,6 +28,7 @@ from cutegen_core.propose.playbook.values import (
     Scan,
     Size,
     Value,
+    agree,
     backwards,
     reductions,
 )
@@ -174,8 +175,7 @@ class Terms:
     def _reduce(self, value: Reduce, coordinates: Sequence[Coordinate]) -> str:
         symbols = iter(self.reduced)
         inner: list[Coordinate] = [next(symbols, "?") if k in value.axes else c for k, c in enumerate(coordinates)]
-        sizes = [value.operand.dims[k].size for k in value.axes]
-        fits = sizes == [self.extents[s].size for s in self.reduced]
+        fits = agree([value.operand.dims[k] for k in value.axes], [self.extents[s] for s in self.reduced])
         if not fits or any(c in self.reduced for k, c in enumerate(coordinates) if k not in value.axes):
             return self._load(self.materialise(value), coordinates)
         source = self.materialise(value.operand) if self._is_of_rows(value.operand) else value.operand

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
-from cutegen_core.propose.playbook import attention
 from cutegen_core.propose.playbook.by_shape import (
     has_invariants,
     rows_tuned,
@@ -34,6 +33,8 @@ from cutegen_core.propose.playbook.one_launch import (
 )
 from cutegen_core.propose.playbook.products import menu as products
 from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
+from cutegen_core.propose.playbook.rows import attention
+from cutegen_core.propose.playbook.rows.long_rows import has_vectors, long_rows, split_rows, wanted_shares
 from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.windows import launches as windows
 from cutegen_core.propose.playbook.writing import Level, RegionText, ScratchText, write_file
@@ -82,7 +83,13 @@ STRIPS_HOISTED = (
     Level("hoisted", "what is the same all along a strip computed once for several vectors", strips_hoisted),
     Level("tuned", "threads a strip chosen by its length, vectors and streaming tunable", strips_tuned),
 )
+ROWS_AMONG = (*ROWS[:2], ROWS[-1])
 ROWS_STRIDED = (*ROWS[:2], Level("tuned", "one block a row, block size tunable", partial(rows_block, tuned=True)))
+SPLIT = "each reduction cut into shares for several blocks, which a second kernel puts together in one order"
+ROWS_LONG = (
+    *ROWS[:2],
+    Level("tuned", "vectors along the fastest dimension, what fits of a row kept in shared memory", long_rows),
+)
 COLUMNS = (
     Level("naive", "one thread, one result", rows_naive),
     Level("tiled", "coalesced loads, eight threads share a reduction through shared memory", columns),
@@ -96,8 +103,12 @@ SCAN = (
 SCAN_STRIDED = (SCAN[0], Level("tuned", "one thread a row, block size tunable", partial(scan_naive, tuned=True)))
 
 
-def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
-    """Return the menu that fits a region's memory order, its types and the target."""
+def menu_of(region: Region, target: Target = ANY, *, alone: bool = True) -> tuple[Level, ...]:
+    """Return the menu that fits a region's memory order, its types and the target.
+
+    Args:
+        alone: no other region is in the file, so that one more level costs little time.
+    """
     if region.kind is Kind.ELEMENTWISE:
         return ELEMENTWISE if all(region.is_flat(s.out) for s in region.stores) else ELEMENTWISE[:1]
     if region.kind is Kind.PRODUCT:
@@ -108,10 +119,17 @@ def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
         walked = (a for a in region.accesses if region.varies(a) and not a.counted)
         return SCAN if all(region.reduced[0].stride(a).text == "1" for a in walked) else SCAN_STRIDED
     if region.sliding is not None:
-        return windows.menu(region)
+        return windows.menu(region, target)
     if region.kind is Kind.STRIPS:
         wide = STRIPS_HOISTED if has_invariants(region) else STRIPS
         return wide if are_strips(region) else STRIPS[:1]
+    shares = wanted_shares(region, target.device.sm_count if target.device else products.SM_COUNT)
+    if shares > 1:
+        return (*_rows_menu(region, alone=alone)[:-1], Level("split", SPLIT, partial(split_rows, shares=shares)))
+    return _rows_menu(region, alone=alone)
+
+
+def _rows_menu(region: Region, *, alone: bool) -> tuple[Level, ...]:
     varying = [a for a in region.accesses if region.varies(a) and not a.counted]
     if not any(region.reduced[-1].stride(a).text == "1" for a in varying):
         return COLUMNS
@@ -123,7 +141,9 @@ def menu_of(region: Region, target: Target = ANY) -> tuple[Level, ...]:
     )  # fmt: skip
     # A single row has one launch for all lengths: small workloads reach no other one, whatever its length is.
     several = prod(mode.extent.size for mode in region.outer) > 1
-    return ROWS if len(region.reduced) == 1 and contiguous and several else ROWS_STRIDED
+    if len(region.reduced) == 1 and contiguous and several:
+        return ROWS if alone else ROWS_AMONG
+    return ROWS_LONG if has_vectors(region) else ROWS_STRIDED
 
 
 def ladder(planner: Planner, target: Target = ANY) -> list[tuple[Level, ...]]:
@@ -132,15 +152,20 @@ def ladder(planner: Planner, target: Target = ANY) -> list[tuple[Level, ...]]:
     The last region leads among equals. A region with a shorter menu takes the level as far up it; every region begins
     with its first level and ends with its last.
     """
-    menus = [menu_of(region, target) for region in planner.regions]
+    menus = _menus(planner, target)
     count = max(len(menu) for menu in menus)
     return [tuple(menu[_nearest(level, count, len(menu))] for menu in menus) for level in range(count)]
 
 
 def leading(planner: Planner, levels: Sequence[Level], target: Target = ANY) -> Level:
     """Return the level that names a variant: the longest menu's, the last region's among equals."""
-    sizes = [len(menu_of(region, target)) for region in planner.regions]
+    sizes = [len(menu) for menu in _menus(planner, target)]
     return levels[max(range(len(sizes)), key=lambda k: (sizes[k], k))]
+
+
+def _menus(planner: Planner, target: Target) -> list[tuple[Level, ...]]:
+    alone = len(planner.regions) == 1
+    return [menu_of(region, target, alone=alone) for region in planner.regions]
 
 
 def idea_of(levels: Sequence[Level]) -> str:

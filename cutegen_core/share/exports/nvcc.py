@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cutegen_core.machine import toolchain
+from cutegen_core.machine.child_environment import child_environment
 from cutegen_core.machine.sandbox import sandbox
 from cutegen_core.machine.sandbox.policy import Policy
-from cutegen_core.machine.worker import child_environment
 from cutegen_core.records.errors import UsageError
 from cutegen_core.share.exports.host_cpp import nvcc_flags
 

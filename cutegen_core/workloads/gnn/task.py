@@ -25,7 +25,7 @@ def run_task(settings: RunSettings, reporter: Reporter, stop: StopRequest) -> Ru
     """
     with join_ranks(settings) as ranks:
         reporter.quiet = not ranks.first
-        aggregate = choose_aggregate(settings.aggregate)
+        aggregate = choose_aggregate(settings.aggregate, settings.gradient)
         reporter.progress(RunProgress("opening the graph"), at_once=True)
         graph = open_graph(settings.graph)
         stop.check()

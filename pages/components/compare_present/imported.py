@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 RECORDINGS = ASSETS / "recordings"
 PICTURES = ASSETS / "recording-pictures"
 """`docs.recording_pictures` draws them from the recordings."""
-CARDS = 3
+CARDS, ACROSS = 8, 4
+"""Recordings with a picture on the start page, and of these in a row."""
 UPLOADS = ("jsonl", "gz", "json")
 _EXECUTORS = {ExecutorKind.CPU: "the emulator", ExecutorKind.GPU: "a GPU"}
 
@@ -110,9 +111,11 @@ def render_gallery(store: Store) -> None:
     found = _found()
     cards = [(number, one) for number, one in enumerate(found) if isinstance(one, Recording)][:CARDS]
     with st.container(key="recording-gallery"):
-        for (number, recording), column in zip(cards, st.columns(CARDS, gap="medium"), strict=False):
-            with column, st.container(key=f"recording-card-{number}"):
-                _card(store, number, recording)
+        for first in range(0, len(cards), ACROSS):
+            row = cards[first : first + ACROSS]
+            for (number, recording), column in zip(row, st.columns(ACROSS, gap="medium"), strict=False):
+                with column, st.container(key=f"recording-card-{number}"):
+                    _card(store, number, recording)
     for number, one in enumerate(found):
         if number not in dict(cards):
             _line(store, number, one)

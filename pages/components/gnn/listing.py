@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 import streamlit as st
 
-from cutegen_core.records.job import JobState
 from cutegen_core.records.wording import lowered
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import gnn
@@ -15,16 +14,13 @@ from pages.components import ASSETS
 from pages.components.access import access
 from pages.components.shared import places
 from pages.components.shared.file_choice import render_file_choice
+from pages.components.shared.marks import JOB_MARKS
 from pages.components.shared.texts import heading, plain_label, quiet, when
 
 if TYPE_CHECKING:
     from cutegen_core.share.imports.run_file import RunImport
 
 SHOWN_AT_FIRST = 12
-STATE_MARKS = {
-    JobState.WAITING: "○", JobState.RUNNING: "●", JobState.DONE: "✓", JobState.FAILED: "✗", JobState.STOPPED: "■",
-    JobState.INTERRUPTED: "▲",
-}  # fmt: skip
 RECORDINGS = ASSETS / "recordings"
 ENDINGS = (".gnn.json", ".gnn.json.gz")
 
@@ -38,7 +34,7 @@ def render_runs(store: Store) -> None:
     show_all = len(rows) > SHOWN_AT_FIRST and st.toggle(f"Show all {len(rows)}", key="gnn-all")
     for row in rows if show_all else rows[:SHOWN_AT_FIRST]:
         origin = "" if row.origin == "here" else f" · {row.origin}"
-        said = f"{STATE_MARKS[row.state]} {lowered(row.state)} · {when(row.created_at)}{origin}"
+        said = f"{JOB_MARKS[row.state]} {lowered(row.state)} · {when(row.created_at)}{origin}"
         with st.container(key=f"gnn-run-{row.id}"):
             st.page_link(
                 places.gnn(), label=f"**{plain_label(row.title)}** {plain_label(said)}", query_params={"job": row.id},

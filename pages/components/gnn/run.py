@@ -15,8 +15,8 @@ from cutegen_core.trajectory.store import Store
 from cutegen_core.views import gnn
 from pages.components.access import access
 from pages.components.gnn import measured, versus
-from pages.components.gnn.listing import STATE_MARKS
 from pages.components.shared import places, ui_state
+from pages.components.shared.marks import JOB_MARKS
 from pages.components.shared.texts import chip, escape_html, note, plain_label, quiet, table
 
 POLL_S = 0.5
@@ -84,7 +84,7 @@ def _log(view: gnn.RunView) -> None:
 
 def _header(view: gnn.RunView) -> None:
     job = view.job
-    state = chip(f"{STATE_MARKS[job.state]} {lowered(job.state)}", f"job-{job.state}")
+    state = chip(f"{JOB_MARKS[job.state]} {lowered(job.state)}", f"job-{job.state}")
     took = (job.ended_at or time.time()) - job.started_at if job.started_at else 0.0
     facts = f'<span class="cg-fact"><i>took</i> {gnn.duration(took)}</span>' if job.started_at else ""
     where = f'<span class="cg-fact">{escape_html(gnn.computed_on(view))}</span>'

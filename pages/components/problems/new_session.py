@@ -55,7 +55,7 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
         render_who_proposes(problem, proposer)
     asked = [proposer] if not answers else list(answers.values())
     with st.container():
-        llm = _llm(name) if AnsweredBy.LLM in asked else Llm()
+        llm = choose_model(name) if AnsweredBy.LLM in asked else Llm()
         if llm.ready and not llm.model and AnsweredBy.LLM in answers.values():
             _models_of([role for role, who in answers.items() if who is AnsweredBy.LLM])
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -165,7 +165,7 @@ class Llm(NamedTuple):
     max_tokens: int | None = None
 
 
-def _llm(name: str) -> Llm:
+def choose_model(name: str) -> Llm:
     """Draw the choice of the model and the token budget, or a link to Setup when there is no model."""
     try:
         models = model_settings.read()

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from cutegen_core.problems import edit, read
+from cutegen_core.problems import edit, naming, read
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Problem
+from cutegen_core.session.problem_names import free_name
 from cutegen_core.trajectory.store import Draft, Store
 from pages.components.shared import ui_state
 
@@ -52,6 +53,8 @@ class Editing(NamedTuple):
         problem: the text as a problem; None where it cannot be read, and `error` says why.
         line: of the text that the error names, 0 for none.
         existing: the existing kernel as edited, "" for none; the problem has it if its text names one.
+        own_name: of a new problem, made of its text.
+        edited_name: of the problem with its edits.
     """
 
     key: str
@@ -62,6 +65,8 @@ class Editing(NamedTuple):
     error: str = ""
     line: int = 0
     existing: str = ""
+    own_name: str = NEW
+    edited_name: str = ""
 
     @property
     def text(self) -> str:
@@ -69,7 +74,12 @@ class Editing(NamedTuple):
 
     @property
     def name(self) -> str:
-        return self.original.name if self.original else NEW
+        return self.original.name if self.original else self.own_name
+
+    @property
+    def origin(self) -> str:
+        """What errors of the text call it."""
+        return f"{self.original.name if self.original else NEW}.py"
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -87,7 +97,7 @@ class Editing(NamedTuple):
         """The problem to start a session on; an edited one has its own name."""
         if self.problem is None or not self.problem.workloads:
             return None
-        return replace(self.problem, name=f"{self.name}_edited") if self.changes else self.problem
+        return replace(self.problem, name=self.edited_name) if self.changes else self.problem
 
 
 def key_of(problem: Problem | None) -> str:
@@ -106,10 +116,21 @@ def look(store: Store, original: Problem | None) -> Editing:
     draft = store.draft(key)
     start = _start(original)
     if draft is None and original is not None:
-        return Editing(key, original, start, None, original, existing=original.existing)
+        return _named(store, Editing(key, original, start, None, original, existing=original.existing))
     kernel = store.draft(_kernel_key(key))
     existing = kernel.text if kernel else original.existing if original else ""
-    return _read(Editing(key, original, start, draft, None, existing=existing))
+    return _named(store, _read(Editing(key, original, start, draft, None, existing=existing)))
+
+
+def _named(store: Store, editing: Editing) -> Editing:
+    """Give a new or an edited problem a name that no other problem has."""
+    problem = editing.problem
+    if problem is None:
+        return editing
+    if editing.original is not None:
+        return editing._replace(edited_name=free_name(store, f"{editing.original.name}_edited", problem))
+    name = free_name(store, naming.name_of(problem.source), problem)
+    return editing._replace(own_name=name, problem=replace(problem, name=name))
 
 
 def _start(original: Problem | None) -> str:
@@ -121,15 +142,14 @@ def _start(original: Problem | None) -> str:
 
 
 def _read(editing: Editing) -> Editing:
-    origin = f"{editing.name}.py"
     try:
-        problem = read.read(editing.text, editing.name, origin)
+        problem = read.read(editing.text, editing.name, editing.origin)
         named = read.existing_file(problem)
         if named and not editing.existing:
             raise ProblemError(f"EXISTING names {named}: add the kernel below, or remove the name from the text.")
         return editing._replace(problem=replace(problem, existing=editing.existing if named else ""))
     except ProblemError as error:
-        return editing._replace(error=str(error), line=read.line_of(error, origin))
+        return editing._replace(error=str(error), line=read.line_of(error, editing.origin))
 
 
 def take(store: Store, original: Problem | None, change: Callable[[Problem], Problem]) -> None:
@@ -139,7 +159,7 @@ def take(store: Store, original: Problem | None, change: Callable[[Problem], Pro
         if editing.problem is None:
             raise ProblemError(editing.error)
         text = edit.rewrite(editing.text, editing.problem, change(editing.problem))
-        read.read(text, editing.name, f"{editing.name}.py")
+        read.read(text, editing.name, editing.origin)
     except ProblemError as error:
         ui_state.say(f"Not changed. {error}")
         return

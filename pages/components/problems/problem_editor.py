@@ -42,7 +42,8 @@ def render_state(store: Store, editing: Editing, *, may_edit: bool, is_open: boo
 
 def _title(editing: Editing) -> str:
     if editing.original is None:
-        return '<h2 class="cg-problem">New problem</h2>'
+        about = f"{editing.name}, as its text says; Save can name it otherwise" if editing.problem else ""
+        return f'<h2 class="cg-problem">New problem</h2><div class="cg-quiet">{escape_html(about)}</div>'
     marks = chip("≠ edited", "warning", "The differences are listed below") if editing.changes else ""
     own = editing.original.origin
     return (
@@ -133,7 +134,7 @@ def _derived(problem: Problem) -> Problem:
 def failure(editing: Editing, lint_error: str) -> tuple[str, int]:
     """Return why the text cannot be read, loaded or linted, and the line."""
     said = editing.error or ui_state.text(f"{editing.key}-failed") or lint_error
-    return said, editing.line or read.line_of(ProblemError(said), f"{editing.name}.py")
+    return said, editing.line or read.line_of(ProblemError(said), editing.origin)
 
 
 def render_text(store: Store, editing: Editing, lint_error: str) -> None:
@@ -196,7 +197,7 @@ def render_keep(store: Store, editing: Editing) -> None:
     heading("Save this problem")
     own = saved.find(editing.name) is not None
     key = f"{editing.key}-name"
-    ui_state.put_once(key, editing.name if own else "" if editing.original is None else f"{editing.name}_edited")
+    ui_state.suggest(key, editing.name if own or editing.original is None else editing.edited_name)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         st.text_input("Name", key=key, placeholder="my_problem", width=260)
         st.button("Save", key="problem-save", on_click=ui_state.noted(_save, store, editing, key))

@@ -11,6 +11,7 @@ from cutegen_core.problems.library import FolderListing, ProblemEntry
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem
 from cutegen_core.records.wording import counted
 from cutegen_core.views.wording import ERROR_MULTIPLE
+from pages.components.problems import who_proposes
 from pages.components.shared import address, code_tables, places, ui_state
 from pages.components.shared.code_tables import Notes
 from pages.components.shared.texts import heading, note, plain_label, quiet, show_hidden, table
@@ -49,7 +50,8 @@ def render_nothing(listing: FolderListing) -> None:
 def _line(entry: ProblemEntry, is_edited: bool) -> str:
     if entry.problem is None:
         return f"✗ {entry.name} · cannot be loaded"
-    return f"{'≠' if is_edited else '✓'} {entry.name} · {entry.problem.title}"
+    knows = who_proposes.known_words(entry.problem)
+    return f"{'≠' if is_edited else '✓'} {entry.name} · {entry.problem.title}{f' · {knows}' if knows else ''}"
 
 
 def render_problem(problem: Problem) -> None:

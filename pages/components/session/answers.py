@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from cutegen_core import views
 from cutegen_core.records.decision import DecisionKind
-from cutegen_core.records.errors import StaleDecisionError
 from cutegen_core.session import start
 from cutegen_core.trajectory.state import Phase
 from cutegen_core.trajectory.store import Store
@@ -18,7 +19,7 @@ from pages.components.editor import drafts
 from pages.components.roles import answer_field
 from pages.components.session import hunk_view
 from pages.components.shared import address, first_turn, ui_state
-from pages.components.shared.texts import note
+from pages.components.shared.texts import escape_html, note
 from pages.components.shared.ui_state import Chosen, Click, Submitted
 
 # The engine takes a decision within its poll of 50 ms; the page waits for it, so that it draws the new state at once.
@@ -34,26 +35,39 @@ SENT_FROM_THE_LINE = (DecisionKind.REDIRECT, DecisionKind.REJECT)
 KEPT = "Your text is still there."
 
 
-def take_up(store: Callable[[], Store]) -> None:
+def take_up(store: Callable[[], Store]) -> DeltaGenerator:
     """Carry out clicks, submit decisions, settle earlier ones and show messages; every page begins with it.
+
+    A decision is shown as sent as soon as it is in the store: the engine may be slow to take it, and the page to draw
+    what came of it. A drawn page passes the returned place to `drawn`.
 
     Args:
         store: opens the store; called only for a decision, since a page must also work when the store does not open.
     """
+    with st.container():  # always there, so that everything below keeps its place
+        sent, message = st.empty(), st.container()
     address.agree()
     ui_state.carry_out()
     address.agree()
     tab = ui_state.tab()
     if tab.chosen:
         first_turn.take()
-        _hand_over(store())
+        _hand_over(store(), sent)
+        ui_state.carry_out()
     if tab.submitted:
         _settle(store())
     ui_state.carry_out()
     address.agree()
-    with st.container():  # always there, so that everything below keeps its place
-        if notice := ui_state.take_notice():
+    if notice := ui_state.take_notice():
+        with message:
             note("warning", notice)
+    return sent
+
+
+def drawn(sent: DeltaGenerator) -> None:
+    """Go on saying that a decision is sent while the engine has not looked at it; every page that is drawn ends so."""
+    if ui_state.tab().submitted:
+        _show_sent(sent, "waits")
 
 
 def unanswered(session: str) -> int:
@@ -61,28 +75,33 @@ def unanswered(session: str) -> int:
     return next((one.ticket for one in ui_state.tab().submitted if one.chosen.session == session), 0)
 
 
-def _hand_over(store: Store) -> None:
-    """Submit each decision to its session. On a refusal say why, and keep the typed text.
+def _hand_over(store: Store, sent: DeltaGenerator) -> None:
+    """Submit each decision to its session, and note that its answer is to be waited for.
 
-    The next click ends a page at its next touch of Streamlit's state, so changes of that state are noted as clicks.
+    The next click ends a page at its next touch of Streamlit's state or of the page, so what is to be done after that
+    is noted as a click before.
     """
     tab = ui_state.tab()
     while tab.chosen:
         chosen = tab.chosen.pop(0)
-        try:
-            ticket = start.decide(store, chosen.session, chosen.decision, wait_s=ENGINE_ANSWERS_S)
-        except StaleDecisionError as refusal:
-            tab.last = None
-            tab.clicks.append(Click(chosen.page, partial(_refused, store, chosen, str(refusal))))
-            continue
+        submitted = Submitted(chosen, start.submit(store, chosen.session, chosen.decision))
         tab.last = chosen
-        tab.submitted.append(Submitted(chosen, ticket))
-        if chosen.decision.kind not in STAYS:
-            tab.clicks.append(Click(chosen.page, partial(_follow, store, chosen)))
+        tab.submitted.append(submitted)
+        tab.clicks.append(Click(chosen.page, partial(_answered, store, submitted)))
+    _show_sent(sent)
 
 
-def _follow(store: Store, chosen: Chosen) -> None:
-    if address.get("id") == chosen.session and not ui_state.is_elsewhere():
+def _show_sent(sent: DeltaGenerator, state: Literal["goes", "waits"] = "goes") -> None:
+    kinds = ", ".join(one.chosen.decision.kind for one in ui_state.tab().submitted)
+    sent.html(f'<div class="cg-sent cg-{state}" role="status">Sent: {escape_html(kinds)}</div>')
+
+
+def _answered(store: Store, submitted: Submitted) -> None:
+    """Wait briefly for the engine to take a decision, and show the step it leads to. On a refusal that step stays."""
+    chosen = submitted.chosen
+    ticket = start.await_answer(store, submitted.ticket, ENGINE_ANSWERS_S)
+    here = address.get("id") == chosen.session and not ui_state.is_elsewhere()
+    if here and not ticket.refusal and chosen.decision.kind not in STAYS:
         address.go(step=None, **hunk_view.closed())
         address.agree()
         _await_next_step(store, chosen.session)

@@ -10,7 +10,7 @@ from cutegen_core import views
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import RailStatus, RailStop, SessionView, StepView
 from pages.components.session.exchanges import call_in_progress
-from pages.components.shared import address, first_turn
+from pages.components.shared import address, first_turn, quiet_polls
 from pages.components.shared.texts import MARKS, escape_html, tooltip
 
 RUNNING_POLL_S = 0.5
@@ -48,6 +48,7 @@ def _watch(
     store: Store, session: str, drawn: tuple[int, ...], number: int | None, stale: bool, ticket: int
 ) -> None:  # fmt: skip
     address.agree()
+    mark = store.mark()
     view = views.session_view(store, session)
     if _drawn(view) != drawn or (ticket and store.ticket(ticket).taken):
         first_turn.give_way()
@@ -56,6 +57,8 @@ def _watch(
     stops = "".join(_stop(stop, stale) for stop in views.rail(view.state, step))
     live = _line(store, view) if _busy(view) else "waiting for the engine to take your decision" if ticket else ""
     st.html(f'<div class="cg-rail" role="list">{stops}<span class="cg-live">{escape_html(live)}</span></div>')
+    if not _busy(view) and not ticket:
+        quiet_polls.rest(store, mark)
 
 
 def _line(store: Store, view: SessionView) -> str:

@@ -23,8 +23,9 @@ page = st.navigation(places.every(), position="top")
 try:
     login.gate()
     render_browser_side()
-    answers.take_up(data.store)
+    sent = answers.take_up(data.store)
     page.run()
+    answers.drawn(sent)
 except (CutegenError, OSError, sqlite3.Error) as error:
     if isinstance(error, StoreGoneError):
         data.forget_store()

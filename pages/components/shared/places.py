@@ -12,7 +12,7 @@ Page = type(st.Page(PAGES / "start.py"))
 
 
 def every() -> list[Page]:
-    return [start(), session(), compare(), present(), layouts(), problems(), gnn(), setup()]
+    return [start(), session(), compare(), present(), layouts(), problems(), bench(), gnn(), setup()]
 
 
 def start() -> Page:
@@ -37,6 +37,10 @@ def layouts() -> Page:
 
 def problems() -> Page:
     return st.Page(PAGES / "problems.py", title="Problems", url_path="problems")
+
+
+def bench() -> Page:
+    return st.Page(PAGES / "bench.py", title="Bench", url_path="bench")
 
 
 def gnn() -> Page:

@@ -199,6 +199,13 @@ def put_once(key: str, value: object) -> None:
         st.session_state[key] = value
 
 
+def suggest(key: str, value: str) -> None:
+    """Set the value of a field, and follow it with later ones until something else is typed."""
+    if text(key) in ("", text(f"{key}-suggested")):
+        put(key, value)
+    put(f"{key}-suggested", value)
+
+
 def keep_among(key: str, values: Sequence[str], otherwise: str) -> None:
     """Set a choice to `otherwise` when its value is no longer among the options."""
     if st.session_state.get(key) not in values:

@@ -8,6 +8,7 @@ import os
 import random
 import signal
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from cutegen_core.execute.cuda.runner_process import RunnerAnswer
 from cutegen_core.judge.gpu import client as judge_device
 from cutegen_core.judge.gpu.client import CompiledReference, DeviceJudge, Drawing, Sets, Unfit
 from cutegen_core.machine.device import KNOWN
+from cutegen_core.machine.worker import Worker
 from cutegen_core.records.errors import MachineError, ProblemError
 from cutegen_core.records.performance import CANDIDATE, EXISTING
 from cutegen_core.records.problem import (
@@ -47,6 +49,7 @@ class Model(torch.nn.Module):
 def get_inputs():
     return [torch.randn(8, 8)]
 """
+JUDGE = "tests.judge.gpu.judge_on_cpu"
 OTHER = SOURCE.replace("8, 8", "4, 16")
 BROKEN = SOURCE.replace("return [torch.randn(8, 8)]", "raise ValueError('not today')")
 OWN_SIZE = Workload("own", WorkloadRole.BENCHMARK)
@@ -56,7 +59,8 @@ PROBLEM = Problem("relu", "", SOURCE, "relu.py", (OWN_SIZE,))
 @pytest.fixture(scope="module", autouse=True)
 def on_the_cpu():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judge_device, "PROGRAM", "tests.judge.gpu.judge_on_cpu")
+        patch.setattr(judge_device, "PROGRAM", JUDGE)
+        patch.setattr(judge_device, "Worker", partial(Worker, imports=(JUDGE,)))
         yield
 
 

@@ -160,7 +160,8 @@ while True: pass
 reference = Reference(Problem("p", "p", endless, "/p.py", (small,)), Path(sys.argv[1]))
 import threading
 threading.Thread(target=reference.signature, args=(small,), daemon=True).start()
-while reference._worker._process is None: pass
+import time
+while reference._worker._process is None: time.sleep(0.01)
 print(reference._worker._process.pid, flush=True)
 threading.Event().wait()
 """

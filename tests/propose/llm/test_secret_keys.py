@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_core.machine.worker import child_environment
+from cutegen_core.machine.child_environment import child_environment
 from cutegen_core.propose.llm.secret_keys import MASK, Key, find_key, origin_of, save_key
 from cutegen_core.records.errors import UsageError
 

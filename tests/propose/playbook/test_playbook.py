@@ -108,7 +108,7 @@ def graph(op: str, *more: Operand, shape: tuple[int, ...] = (8, 64), **kwargs: O
         ("aten.relu", (), (8, 64), ["naive", "vectorised", "tuned"]),
         ("aten.softmax", (-1,), (8, 64), ["naive", "shuffle", "registers", "tuned"]),
         ("aten.sum", ((0,),), (64,), ["naive", "tiled", "tuned"]),
-        ("aten.mm", (Ref("x"),), (8, 64), ["naive", "tiled", "multistage"]),
+        ("aten.mm", (Ref("x"),), (8, 64), ["naive", "tiled", "multistage", "3xTF32"]),
     ],
 )
 def test_the_menu_follows_the_class(
@@ -151,7 +151,7 @@ def test_names_that_cute_or_the_templates_use_are_not_hidden() -> None:
     inputs = tuple(TensorSpec(n, "float32", (8, 64)) for n in ("copy", "row"))
     signature = Signature(inputs, (TensorSpec("out", "float32", (8, 64), TensorRole.OUTPUT),))
     source = propose(Graph(nodes, ("y",)), signature, "add")[1].source
-    assert 'args = ["copy", "row", "out", "n"]' in source
+    assert 'args = ["copy", "row", "out", "elements"]' in source
     assert "float const* copy_, float const* row_" in source
 
 
@@ -186,9 +186,11 @@ def test_redirects_name_variants_and_parameters() -> None:
 def test_redirects_of_products() -> None:
     variants = propose(*graph("aten.mm", Ref("x")), "matmul")
     larger = redirect("a larger tile", variants, variants[2].source)
-    assert (defaults(larger)["BM"], defaults(larger)["BN"]) == (128, 128)
+    assert (defaults(larger)["BM"], defaults(larger)["BN"]) == (128, 256)
     assert redirect("double buffering", variants) == variants[2]
     assert redirect("stage through shared memory", variants) == variants[1]
+    for words in ("3xTF32", "on tensor cores", "mma", "the fastest one"):
+        assert redirect(words, variants) == variants[3], words
 
 
 def request(

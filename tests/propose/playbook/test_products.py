@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 from cutegen_core.execute.port import Execution
 from cutegen_core.kernel import kernel_file
 from cutegen_core.machine.device import KNOWN
+from cutegen_core.propose import playbook
 from cutegen_core.propose.playbook import Target, Variant, menu, propose
+from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 from cutegen_core.records.trial import Status
 from cutegen_core.views.layouts import LayoutTable, Pattern, conflicts, evaluate, find
@@ -20,6 +23,7 @@ from tests.shared_tools import SharedTools
 
 SM80, SM90 = KNOWN["sm_80"], KNOWN["sm_90a"]
 LARGE = {"M": 2048, "N": 2048, "K": 256}
+SQUARE = {"M": 1024, "N": 1024, "K": 1024}
 LONG = {"M": 128, "N": 256, "K": 8192}
 RAGGED, WHOLE, SLICES = {"M": 70, "N": 33, "K": 19}, {"M": 200, "N": 136, "K": 72}, {"M": 136, "N": 264, "K": 328}
 HALF, BRAIN = ".half()", ".bfloat16()"
@@ -31,14 +35,24 @@ def of(forward: str, dtype: str = "", sizes: Mapping[str, int] = LARGE, **draw: 
 
 NN = {"a": "torch.randn(M, K)", "b": "torch.randn(K, N)"}
 NT = {"a": "torch.randn(M, K)", "b": "torch.randn(N, K)"}
+UPPER = {"a": "torch.triu(torch.randn(M, K))", "b": "torch.triu(torch.randn(K, N))"}
 TN = {"a": "torch.randn(K, M)", "b": "torch.randn(K, N)"}
 TT = {"a": "torch.randn(K, M)", "b": "torch.randn(N, K)"}
+INFINITE = "torch.where(torch.rand(M, K) > 0.998, torch.inf, torch.randn(M, K))"
+BOTH_ENDS = f"torch.where(torch.rand(M, K) > 0.998, -torch.inf, {INFINITE})"
 ROW_BY_ROW = {"a": "torch.randn(3, M, K)", "b": "torch.randn(3, K, N)", "c": "torch.randn(M, N)"}
 CASES = {
     "plain": of("a @ b", **NN),
     "second transposed": of("torch.relu(a @ b.T)", **NT),
     "first transposed": of("a.T @ b", **TN),
     "both transposed, batched": of("torch.bmm(a.mT, b.mT)", a="torch.randn(3, K, M)", b="torch.randn(3, N, K)"),
+    "upper": of("torch.triu(a @ b)", sizes=SQUARE, **UPPER),
+    "lower, with more": of("torch.relu(torch.tril(a @ b + 1.0, -3))", sizes=SQUARE, **UPPER),
+    "upper, halves": of("torch.triu(a @ b, 2)", HALF, SQUARE, **UPPER),
+    "triangle as operand": of("torch.tril(a) @ b", sizes=SQUARE, **UPPER),
+    "diagonal": of("torch.diag(c) @ b", c="torch.randn(K)", b="torch.randn(K, N)"),
+    "not finite": of("a @ b.T", a=BOTH_ENDS, b="torch.randint(1, 4, (N, K)).float()"),
+    "zeros by infinities": of("a @ torch.tril(b)", sizes=SQUARE, a=INFINITE, b="torch.randn(K, N)"),
     "double": of("a @ b", ".double()", **NN),
     "halves": of("a @ b", HALF, **NN),
     "halves, second transposed": of("torch.relu(a @ b.T)", BRAIN, **NT),
@@ -49,15 +63,22 @@ CASES = {
     "long, halves, batched": of("torch.bmm(a, b) + c", HALF, LONG, **ROW_BY_ROW),
 }  # fmt: skip
 RIGHT = [
-    ("plain", "multistage"), ("second transposed", "multistage"), ("first transposed", "multistage"),
+    ("plain", "tiled"), ("halves, first transposed", "tiled"), ("plain", "multistage"),
+    ("second transposed", "multistage"), ("first transposed", "multistage"),
     ("both transposed, batched", "multistage"), ("double", "multistage"), ("halves", "tensor cores"),
     ("halves, second transposed", "tensor cores"), ("halves, first transposed", "tensor cores"),
     ("halves, both transposed", "tensor cores"), ("halves, batched, with what is added", "tensor cores"),
     ("halves", "warp groups"), ("halves, second transposed", "warp groups"),
     ("halves, first transposed", "warp groups"), ("halves, both transposed", "warp groups"),
     ("halves, batched, with what is added", "warp groups"), ("long", "split"), ("long, halves, batched", "split"),
+    ("plain", "3xTF32"), ("second transposed", "3xTF32"), ("first transposed", "3xTF32"),
+    ("both transposed, batched", "3xTF32"), ("long", "3xTF32 split"), ("upper", "skipping"),
+    ("upper", "3xTF32 skipping"), ("lower, with more", "multistage"), ("lower, with more", "skipping"),
+    ("not finite", "3xTF32"), ("zeros by infinities", "skipping"), ("triangle as operand", "3xTF32 skipping"),
+    ("diagonal", "skipping"), ("upper, halves", "tensor cores"),
 ]  # fmt: skip
-BY_DEFAULT = [("long", "split"), ("halves, second transposed", "warp groups")]
+BY_DEFAULT = [("long", "split"), ("halves, second transposed", "warp groups"), ("not finite", "3xTF32")]
+SMALL = {"BM": 64, "BN": 64, "BK": 16, "DOWN": 1, "ACROSS": 2, "STAGES": 2}
 
 
 def variants_of(case: str, shared: SharedTools, folder: Path, target: Target) -> tuple[Variant, ...]:
@@ -70,12 +91,13 @@ def variants_of(case: str, shared: SharedTools, folder: Path, target: Target) ->
 @pytest.mark.parametrize(
     ("case", "target", "names"),
     [
-        ("plain", Target(), ["multistage"]),
+        ("plain", Target(), ["multistage", "3xTF32"]),
+        ("upper", Target(SM90), ["multistage", "skipping", "3xTF32 skipping"]),
         ("double", Target(SM90), ["multistage"]),
         ("halves", Target(), ["tensor cores"]),
         ("halves", Target(SM80), ["tensor cores"]),
         ("halves", Target(SM90), ["tensor cores", "warp groups"]),
-        ("long", Target(SM90), ["multistage", "split"]),
+        ("long", Target(SM90), ["multistage", "split", "3xTF32 split"]),
         ("long, halves, batched", Target(SM90), ["tensor cores", "warp groups", "split"]),
     ],
 )
@@ -96,7 +118,8 @@ def test_a_kernel_is_right_where_tiles_and_vectors_do_not_fit(
     reference = shared.reference(CASES[case], tmp_path)
     variants = variants_of(case, shared, tmp_path, Target(SM90))
     kernel = kernel_file.parse(next(v.source for v in variants if v.name == level))
-    built = shared.executor.build(kernel, {}, not_asked, checked=True)
+    params = {**kernel.defaults(), **(SMALL if (case, level) in BY_DEFAULT and "3xTF32" in level else {})}
+    built = shared.executor.build(kernel, params, not_asked, checked=True)
     assert built.status is Status.PASSED, built.log
     launched = set()
     for name, sizes in (("ragged", RAGGED), ("whole", WHOLE), ("slices", SLICES)):
@@ -105,7 +128,7 @@ def test_a_kernel_is_right_where_tiles_and_vectors_do_not_fit(
         outputs = {spec: tmp_path / f"{spec.name}.out" for spec in signature.outputs}
         for path in outputs.values():
             path.write_bytes(b"")
-        plan = kernel.plan(signature, SM90, workload=name)
+        plan = kernel.plan(signature, SM90, params, workload=name)
         launched |= {launch.line for launch in plan.launches}
         with shared.executor.open(built) as execute:
             ran = execute(Execution(built, plan, inputs, outputs, order="random", seed=5))
@@ -122,6 +145,9 @@ def test_a_kernel_is_right_where_tiles_and_vectors_do_not_fit(
         ("plain", "multistage", ("a_slice", "b_slice"), 1, Pattern.DOWN_COLUMN),
         ("halves, second transposed", "tensor cores", ("a_layout", "b_layout"), 8, Pattern.DOWN_COLUMN),
         ("halves, second transposed", "tensor cores", ("a_layout", "b_layout"), 8, Pattern.ALONG_ROW),
+        ("second transposed", "3xTF32", ("a_layout", "b_layout"), 4, Pattern.DOWN_COLUMN),
+        ("second transposed", "3xTF32", ("a_layout", "b_layout"), 4, Pattern.ALONG_ROW),
+        ("first transposed", "3xTF32", ("a_layout", "b_layout"), 1, Pattern.DOWN_COLUMN),
     ],
 )  # fmt: skip
 def test_no_banks_meet_in_the_stages(
@@ -130,8 +156,31 @@ def test_no_banks_meet_in_the_stages(
     """As the lens of the workbench counts, over a warp's copies into a stage and its reads from there."""
     variants = variants_of(case, shared, tmp_path, Target(SM90))
     source = next(v.source for v in variants if v.name == level)
-    found = {one.name: one for one in find(source, kernel_file.parse(source).defaults())}
+    params = {"BK": 8} if level == "multistage" else {}  # as many as neighbouring threads copy along K
+    found = {one.name: one for one in find(source, {**kernel_file.parse(source).defaults(), **params})}
     for name in names:
         (table,) = evaluate(shared.executor, SM90, found[name].expression, found[name].before)
         assert isinstance(table, LayoutTable)
         assert conflicts(table, 2 if "halves" in case else 4, width, pattern) == 1, name
+
+
+FOLDER = Path(playbook.__file__).parent / "templates"
+_DECLARED = re.compile(
+    r"^  (?:constexpr |extern __shared__ )?(?:int|auto|bool|float|long|char|int[23]|uint\w+|Tensor|Real|Element|Out|"
+    r"\{\{ k\.ctype \}\})\b(?: const)?\*?(?: const)? (\w+)(.*)",
+    re.MULTILINE,
+)
+
+
+FIXED_NAMES = ("gather", "gating", "quantisation", "rotary")
+OPEN_NAMES = sorted(p.name for p in FOLDER.glob("*.cu.j2") if not p.name.startswith(FIXED_NAMES))
+
+
+@pytest.mark.parametrize("template", OPEN_NAMES)
+def test_no_tensor_gets_the_name_of_a_kernels_own_variable(template: str) -> None:
+    """A tensor is a parameter, which a variable of the kernel's outermost block cannot be named like."""
+    text = re.sub(r"//.*|\{%.*?%\}", "", (FOLDER / template).read_text())
+    found = {name for name, rest in _DECLARED.findall(text) for name in (name, *re.findall(r", (\w+) (?==)", rest))}
+    assert found
+    free = [name for name in found if Naming(set()).tensor(name) == name and not name.endswith("_")]
+    assert free == []

@@ -95,6 +95,15 @@ LONG = {
     "long halves and their largest": problem(
         "(x.float() * x.float().sum(1, keepdim=True), x.amax(1))", {"R": 2, "C": 33024}, {"R": 1, "C": 33030},
         x="torch.randn(R, C).half()"),
+    "sizes that are equal in one workload only": problem(
+        "F.gelu((x @ w).mean(1, keepdim=True)) + x", {"R": 4, "C": 64, "D": 64}, {"R": 3, "C": 37, "D": 21},
+        x="torch.randn(R, C)", w="torch.randn(C, D)"),
+    "columns normalised before rows": problem(
+        "torch.softmax(F.batch_norm(x, None, None, training=True), 1)", {"R": 9, "C": 64}, {"R": 5, "C": 37}, **DRAW),
+    "few long rows, each by several blocks": problem(
+        "(torch.softmax(x, 1), torch.argmax(x, 1))", {"R": 2, "C": 131076}, {"R": 3, "C": 4099}, **DRAW),
+    "few columns, each by several blocks": problem(
+        "(x.abs().sum(0), x.amax(0) * 2)", {"R": 40000, "C": 8}, {"R": 4001, "C": 7}, **DRAW),
 }  # fmt: skip
 QKV = {"q": "torch.randn(B, M, K)", "k": "torch.randn(B, N, K)", "v": "torch.randn(B, N, K)"}
 ATTENTION = {
@@ -178,7 +187,7 @@ def test_coverage_names_the_families_or_every_operation_without_a_rule(shared: S
 
 def test_words_name_the_kernel_that_keeps_its_scores(shared: SharedTools, tmp_path: Path) -> None:
     variants = variants_of(ATTENTION["attention"], shared, tmp_path)
-    assert [v.name for v in variants] == ["naive", "online", "tuned"]
+    assert [v.name for v in variants] == ["naive", "online", "multistage"]
     assert redirect("like flash attention", variants) == variants[1]
 
 

@@ -40,7 +40,7 @@ def open_small(on=None, **changes):
     settings = replace(SMALL, **changes)
     check_settings(settings)
     graph = on or graph_of(settings.graph)
-    aggregate = choose_aggregate(settings.aggregate)
+    aggregate = choose_aggregate(settings.aggregate, settings.gradient)
     return open_run(settings, graph, aggregate, Ranks(), Reporter(io.StringIO()), StopRequest())
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from cutegen_core.records.errors import UsageError
-from cutegen_core.records.gnn import TORCH_AGGREGATES
+from cutegen_core.records.gnn import TORCH_AGGREGATES, Gradient
 from tests.later import Later
 
 torch = Later("torch")
@@ -47,6 +47,31 @@ def test_means_and_gradients(name, dtype):
     found.backward(weights.to(found.dtype))
     expected.backward(weights.double())
     assert distance(ours.grad, exact.grad) < close
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_gradient_in_one_order_is_the_gradient(dtype):
+    table, idx, indptr = rows(getattr(torch, dtype))
+    chosen = aggregate.choose_aggregate("embedding_bag", Gradient.DETERMINISTIC)
+    assert chosen.transposed
+    assert not aggregate.choose_aggregate("embedding_bag").transposed
+    ours, exact = table.clone().requires_grad_(), table.double().requires_grad_()
+    back = aggregate.TransposedTensors(
+        torch.arange(7).repeat_interleave(indptr.diff())[torch.sort(idx, stable=True)[1]],
+        torch.cat([torch.zeros(1, dtype=torch.int64), torch.bincount(idx, minlength=50).cumsum(0)]),
+    )
+    weights = torch.randn(7, 24)
+    found = [torch.autograd.grad(chosen.run(ours, idx, indptr, *more), ours, weights.to(ours.dtype))[0]
+             for more in ((), (back,))]  # fmt: skip
+    assert torch.equal(*found)
+    means(exact, idx, indptr).backward(weights.double())
+    assert distance(found[0], exact.grad) < {"float32": 1e-6, "bfloat16": 0.01}[dtype]
+
+
+@pytest.mark.parametrize("name", TORCH_AGGREGATES[1:])
+def test_what_adds_up_in_no_fixed_order_is_refused_where_one_is_asked_for(name):
+    with pytest.raises(UsageError, match=f"gradient is deterministic, but {name} adds up in no fixed order"):
+        aggregate.choose_aggregate(name, Gradient.DETERMINISTIC)
 
 
 @pytest.mark.parametrize("name", TORCH_AGGREGATES)

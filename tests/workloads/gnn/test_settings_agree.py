@@ -14,6 +14,7 @@ TEXTS = {
     "epochs": ("1", "7"), "learning_rate": ("0.003", "1e-8", "10"), "dropout": ("0", "0.99"), "slots": ("0", "1", "9"),
     "threads": ("0", "3"), "device": ("cpu", "cuda", "sleep:20", "sleep:0.5"), "ranks": ("1", "2", "4"),
     "aggregate": ("embedding_bag", "spmm", "kernel:abcd1234.2", "kernel:abcd1234.2+ef567890.1"), "trials": ("1", "3"),
+    "gradient": ("any", "deterministic"),
     "checkpoint": ("", "/tmp/kept"), "precision": ("fp32", "tf32", "bf16"), "features": ("host", "device"),
     "seed": ("0", "7"),
     "graph.source": ("blocks", "/data/x"), "graph.nodes": ("100", "20000"), "layered": ("yes", "no"),

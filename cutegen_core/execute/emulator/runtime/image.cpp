@@ -118,7 +118,7 @@ void read_sections(const uint8_t* file, const Elf64_Ehdr* header, uint64_t* low,
     if (strcmp(name, "emu_shared") == 0) {
       *low = section[i].sh_addr;
       *high = section[i].sh_addr + section[i].sh_size;
-    } else if ((strcmp(name, ".data") == 0 && !spec.checked) || strcmp(name, ".bss") == 0) {
+    } else if (strcmp(name, ".data") == 0 || strcmp(name, ".bss") == 0) {
       image.device_variables |= section[i].sh_size > 0;
     }
   }

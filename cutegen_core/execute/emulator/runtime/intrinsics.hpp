@@ -244,15 +244,11 @@ inline unsigned __dp2a_hi(ushort2 a, uchar4 b, unsigned c) { return __dp2a_hi(em
 #define EMU_LOAD(NAME) \
   template <class T>   \
   inline T NAME(T const* address) { return *address; }
-#ifdef EMU_CHECKED
 template <class T>
 inline T __ldg(T const* address) {
   emu_read_only(address, sizeof(T));
   return *address;
 }
-#else
-EMU_LOAD(__ldg)
-#endif
 EMU_LOAD(__ldca)
 EMU_LOAD(__ldcg)
 EMU_LOAD(__ldcs)

@@ -51,9 +51,7 @@
 #include "packed_integers.hpp"
 #include "rounding.hpp"
 #include "small_floats.hpp"
-#ifdef EMU_CONTRACT
 #pragma clang fp contract(fast)
-#endif
 
 #include <cute/tensor.hpp>
 #include <cuda/std/array>

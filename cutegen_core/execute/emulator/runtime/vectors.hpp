@@ -1,8 +1,7 @@
-// What the overlay of CUDA's vector_types.h puts into the short vectors: in a checked build, copies whose source and
-// target the compiler checks for alignment. Brace initialisation and default construction stay as they are.
+// What the overlay of CUDA's vector_types.h puts into the short vectors: copies whose source and target the compiler
+// checks for alignment. Brace initialisation and default construction stay as they are.
 #pragma once
 
-#ifdef EMU_CHECKED
 #define EMU_COPY2(NAME, TYPE)                                    \
   NAME() = default;                                              \
   constexpr NAME(TYPE a, TYPE b = 0) : x(a), y(b) {}             \
@@ -19,7 +18,3 @@
     x = o.x, y = o.y, z = o.z, w = o.w;                                                          \
     return *this;                                                                                \
   }
-#else
-#define EMU_COPY2(NAME, TYPE)
-#define EMU_COPY4(NAME, TYPE)
-#endif

@@ -129,9 +129,12 @@ void refine(Region& region, uint32_t granule) {
 
 void resize_dynamic(size_t bytes) { regions[dynamic_region].high = DYNAMIC_BASE + bytes; }
 
+// A plain run watches no regions, but knows its tensors.
 const char* name_at(uintptr_t address) {
-  const Region* const region = find(address);
-  return region ? region->name : "";
+  if (const Region* const region = find(address)) return region->name;
+  long offset;
+  const Buffer* const buffer = buffer_near(address, &offset);
+  return buffer ? buffer->name : "";
 }
 
 void check_alignment(uintptr_t address, size_t alignment, uintptr_t pc, uintptr_t frame) {

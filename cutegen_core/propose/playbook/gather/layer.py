@@ -14,6 +14,15 @@ _LEVELS = (
     ("naive", "means by one thread an element, then one thread a result along both rows of weights"),
     ("packed", "means by as many lanes a row as it has 128-bit chunks; products of both kinds by 64 x 64 tiles"),
     ("fused", "a block gathers the means of its rows into shared memory next to their own, and multiplies there"),
+    (
+        "multistage",
+        "means as in packed; both products as one, by cp.async through stages of shared memory, tiles tunable",
+    ),
+    (
+        "3xTF32",
+        "means as in packed; each float as two numbers that tensor cores multiply: three products by mma m16n8k8 from "
+        "cp.async stages, summed in float32, what is not finite summed again; tiles tunable",
+    ),
 )
 
 

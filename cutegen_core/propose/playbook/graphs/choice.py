@@ -1,8 +1,10 @@
-"""Choose between ways to compute the same value, for a naive kernel (`simplest`) and for all others (`spread`).
+"""Choose between ways to compute the same value: for a naive kernel (`simplest`), the last one (`foremost`), all others
+(`spread`).
 
 1. A reduction with few results is spread over many blocks: the inner dimensions first, then what that leaves. The parts
    lie in a buffer, and a second kernel reduces them in a fixed order: every run gives the same bits.
-2. The scores of attention stay inside a kernel; a naive one writes them to memory.
+2. The scores of attention stay inside a kernel; a naive one writes them to memory. So does the last one without tensor
+   cores: whole products reach three times the rate of tiles of attention, which is worth more than the traffic.
 """
 
 from __future__ import annotations
@@ -22,17 +24,27 @@ from cutegen_core.propose.playbook.values import (
     Reshape,
     Scan,
     Value,
+    reductions,
 )
 
 _BLOCKS = 256
 """Results below which a reduction leaves most of a GPU idle."""
 _ELEMENTS = 1 << 16
 """Elements from which a second kernel pays."""
+_DEEP, _SCORES = 128, 1 << 30
+"""Depth of queries from which it pays to write scores to memory, causal ones too, and how many of them at most."""
+_ROWS, _LENGTH = 64, 1 << 17
+"""Rows that leave most of a GPU idle, and their length from which it pays to reduce each by several blocks."""
 
 
 def spread(value: Value) -> Value:
     """Return the value as many blocks compute it."""
     return _Choice(simplest=False).of(value)
+
+
+def foremost(value: Value) -> Value:
+    """Return the value as the fastest kernels known compute it."""
+    return _Choice(simplest=False, last=True).of(value)
 
 
 def simplest(value: Value) -> Value:
@@ -43,8 +55,8 @@ def simplest(value: Value) -> Value:
 class _Choice:
     """Rebuilds values, each once."""
 
-    def __init__(self, *, simplest: bool) -> None:
-        self._simplest = simplest
+    def __init__(self, *, simplest: bool, last: bool = False) -> None:
+        self._simplest, self._last = simplest, last
         self._known: dict[Value, Value] = {}
 
     def of(self, value: Value) -> Value:
@@ -55,8 +67,8 @@ class _Choice:
     def _rebuilt(self, value: Value) -> Value:
         match value:
             case Compute():
-                return replace(value, operands=tuple(self.of(o) for o in value.operands))
-            case DotProductAttention() if self._simplest:
+                return replace(value, operands=tuple(self._apart(self.of(o), value) for o in value.operands))
+            case DotProductAttention() if self._simplest or (self._last and _pays_in_memory(value)):
                 return self.of(value.plain)
             case DotProductAttention():
                 return replace(value, q=self.of(value.q), k=self.of(value.k), v=self.of(value.v))
@@ -70,6 +82,26 @@ class _Choice:
             case Move() | Reshape() | Scan() | Flip():
                 return replace(value, operand=self.of(value.operand))
         return value
+
+    def _apart(self, operand: Value, whole: Value) -> Value:
+        """Return an operand of few, long rows as a tensor of its own, so that several blocks share each row."""
+        few = not self._simplest and operand.numel < min(whole.numel, _ROWS)
+        return (
+            Reshape(operand.dims, operand.dtype, operand)
+            if few and any(map(_is_long, reductions(operand)))
+            else operand
+        )
+
+
+def _pays_in_memory(value: DotProductAttention) -> bool:
+    """Return whether whole products beat tiles of attention, which skip half of the work where it is causal."""
+    scores = prod(value.sizes[:-1]) * value.k.sizes[-2]
+    deep = value.q.sizes[-1] >= _DEEP or not value.causal
+    return value.q.dtype in ("float32", "float64") and deep and scores <= _SCORES
+
+
+def _is_long(value: Reduce) -> bool:
+    return value.operand.numel // max(1, value.numel) >= _LENGTH
 
 
 def _in_two(value: Reduce) -> Reduce:

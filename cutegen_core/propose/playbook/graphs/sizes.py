@@ -65,7 +65,7 @@ class _PlanNames:
         key = (made, values)  # 1 and 1.0 are equal
         if key not in self._found:
             text = _text(values) if len(set(values)) == 1 else next(self._expressions(values), "")
-            self._found[key] = made.of(values[0], text)
+            self._found[key] = made.of(values[0], text, values)
         return self._found[key]
 
     def _expressions(self, values: _Numbers) -> Iterator[str]:
@@ -123,11 +123,11 @@ def _text(values: _Numbers) -> str:
 
 def _node(nodes: Sequence[Node], names: _PlanNames) -> Node:
     first = nodes[0]
+    shape = tuple(size for size in _operands([n.shape for n in nodes], names) if isinstance(size, int))
     if first.op == "input":
-        return first
+        return replace(first, shape=shape)
     args = _operands(_completed(nodes), names)
     kwargs = {key: _operand([n.kwargs[key] for n in nodes], names) for key in first.kwargs}
-    shape = tuple(size for size in _operands([n.shape for n in nodes], names) if isinstance(size, int))
     return replace(first, args=args, kwargs=kwargs, shape=shape)
 
 

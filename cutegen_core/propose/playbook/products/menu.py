@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from functools import partial
 
+from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.products import simt, tensor_cores
+from cutegen_core.propose.playbook.products.marked import marked
 from cutegen_core.propose.playbook.products.split import split, wanted_shares
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.target import Target
-from cutegen_core.propose.playbook.writing import Level
+from cutegen_core.propose.playbook.writing import Level, RegionText
+
+
+def _marks_simt(region: Region, name: str, naming: Naming, suffix: str, marks: str) -> RegionText:
+    return simt.multistage(region, name, naming, suffix, marks=marks)
+
+
+def _marks_in_three(region: Region, name: str, naming: Naming, suffix: str, marks: str) -> RegionText:
+    return tensor_cores.tf32_in_three(region, name, naming, suffix, marks=marks)
+
 
 _NAIVE = Level("naive", "one thread, one element of the result", simt.naive)
 _TILED = Level("tiled", "64 x 64 tiles staged in shared memory, 4 x 4 results a thread", simt.tiled)
@@ -16,6 +27,19 @@ _MULTISTAGE = Level(
     "multistage",
     "cp.async through several stages of shared memory, two sets of registers, 128-bit reads and stores, tiles tunable",
     simt.multistage,
+)
+
+_IN_THREE = Level(
+    "3xTF32",
+    "each float as two numbers that tensor cores multiply: three products by mma m16n8k8 from cp.async stages, summed"
+    " in float32, what is not finite summed again; tiles tunable",
+    tensor_cores.tf32_in_three,
+)
+
+_MARKED = "slices left out in which a tile of either operand is all zeros, as a kernel before it has marked"
+_WITHOUT_ZEROS = (
+    Level("skipping", f"{_MARKED}; cp.async stages", partial(marked, write=_marks_simt)),
+    Level("3xTF32 skipping", f"{_MARKED}; three products on tensor cores", partial(marked, write=_marks_in_three)),
 )
 
 _TENSOR_CORES = Level(
@@ -33,8 +57,10 @@ _WARP_GROUPS = Level(
 
 _SPLIT = "the long sum cut into shares for several blocks, which a second kernel adds up in one order, shares tunable"
 _SHARED = {
-    "float32": simt.multistage, "float64": simt.multistage, "float16": tensor_cores.sm80, "bfloat16": tensor_cores.sm80
-}  # fmt: skip
+    "float32": (("split", simt.multistage), ("3xTF32 split", tensor_cores.tf32_in_three)),
+    "float64": (("split", simt.multistage),),
+    **dict.fromkeys(("float16", "bfloat16"), (("split", tensor_cores.sm80),)),
+}
 SM_COUNT = 108
 """Of the smallest device that products are cut for, where none is known."""
 
@@ -45,14 +71,17 @@ def menu(region: Region, target: Target) -> tuple[Level, ...]:
     assert region.b is not None
     types = {region.a.dtype, region.b.dtype}
     levels = [_NAIVE, _TILED]
+    shares = wanted_shares(region, target.device.sm_count if target.device else SM_COUNT)
     if types in ({"float32"}, {"float64"}):
         levels.append(_MULTISTAGE)
+        if region.kept or region.has_zeros:
+            return (*levels, *_WITHOUT_ZEROS[: 2 if types == {"float32"} else 1])
+        levels += [_IN_THREE] if types == {"float32"} and shares == 1 else []
     elif types in ({"float16"}, {"bfloat16"}):
         levels.append(_TENSOR_CORES)
         if target.has_wgmma and tensor_cores.can_be_mapped(region):
             levels.append(_WARP_GROUPS)
-    shares = wanted_shares(region, target.device.sm_count if target.device else SM_COUNT)
     if shares > 1 and types <= set(_SHARED):
-        write = partial(split, shares=shares, write=_SHARED[region.a.dtype])
-        levels.append(Level("split", _SPLIT, write))
+        writers = _SHARED[region.a.dtype]
+        levels += [Level(name, _SPLIT, partial(split, shares=shares, write=write)) for name, write in writers]
     return tuple(levels)

@@ -9,6 +9,9 @@ from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.writing import RegionText, render
 from cutegen_core.records.problem import ITEMSIZE
 
+RASTERS = (8, 1, 4, 8, 16)
+"""Tile rows that blocks which run together work on: the default, then what is tried."""
+
 
 def naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     piece, k = RegionText(suffix), ProductKernel(region, name, naming)
@@ -23,35 +26,38 @@ def tiled(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     piece, k = RegionText(suffix), ProductKernel(region, name, naming)
     p = {n: piece.param(n, value) for n, value in {"BM": 64, "BN": 64, "BK": 16, "TM": 4, "TN": 4}.items()}
     threads = f"({p['BM']} // {p['TM']}) * ({p['BN']} // {p['TN']})"
-    orders = {f"{side}_order": _order(p[rows], p["BK"], fast) for side, rows, fast in _sides(k)}
-    piece.code = render("product_tiled.cu.j2", k=k, p=p, **orders)
+    piece.code = render("product_tiled.cu.j2", k=k, p=p)
     smem = f"({p['BM']} + {p['BN']} + 2) * {p['BK']} * {8 if k.ctype == 'double' else 4}"
     piece.launch(f"{name}<{', '.join(p.values())}>", _grid(k, p), (threads,), k, smem=smem)
     return piece
 
 
-def multistage(region: Region, name: str, naming: Naming, suffix: str, split: str = "") -> RegionText:
+def multistage(region: Region, name: str, naming: Naming, suffix: str, split: str = "", marks: str = "") -> RegionText:
     """Both operands and the sums have one type of 4 or 8 bytes: cp.async converts nothing."""
     piece, k = RegionText(suffix), ProductKernel(region, name, naming)
     if split:
         k.pass_count()
     size = ITEMSIZE[k.dtype]
     width, each = VECTOR_BYTES // size, 2 * VECTOR_BYTES // size
-    tile = (128, 64, 128) if size == 4 else (64,)
-    p = {"BM": piece.param("BM", *tile), "BN": piece.param("BN", *tile), "BK": piece.param("BK", 16, 8, 16, 32)}
-    p |= {"STAGES": piece.param("STAGES", 2, 2, 3, 4), "BLOCKS": piece.param("BLOCKS", 2, 1, 2)}
-    threads = f"{p['BM']} * {p['BN']} // {each * each}"
-    smem = f"({p['BM']} + {p['BN']} + {2 * width}) * {p['BK']} * {p['STAGES']} * {size}"
-    piece.where += [f"{smem} <= smem_max"]
-    vectors = k.a_fast or k.b_fast
-    piece.code = render("product_multistage.cu.j2", k=k, p=p, vectors=vectors, width=width, each=each, split=split)
-    for v, when in (
-        ((width, k.aligned(width, along_k=False)), (1, f"not ({k.aligned(width, along_k=False)})"))
-        if vectors
-        else ((0, ""),)
-    ):
-        kernel = f"{name}<{', '.join([*p.values(), *([str(v)] if v else []), *([split] if split else [])])}>"
-        piece.launch(kernel, _grid(k, p, split), (threads,), k, when, smem)
+    rows, columns = ((128, 64, 128), (128, 64, 128, 256)) if size == 4 else ((64,), (64,))
+    p = {"BM": piece.param("BM", *rows), "BN": piece.param("BN", *columns), "BK": piece.param("BK", 16, 8, 16, 32)}
+    p |= {"STAGES": piece.param("STAGES", 2, 2, 3, 4), "WIDE": piece.param("WIDE", 1, 1, 2)}
+    p["RASTER"] = piece.param("RASTER", *RASTERS)
+    threads = f"{p['BM']} * {p['BN']} // ({each * each} * {p['WIDE']})"
+    sides = (("a", p["BM"], k.a_fast, k.M, "m_first"), ("b", p["BN"], k.b_fast, k.N, "n_first"))
+    turned = [rows for _, rows, fast, _, _ in sides if not fast]
+    if turned:
+        p["TURN"] = piece.param("TURN", 1, 0, 1)
+    extra = f" + {p['TURN']} * ({' + '.join(turned)})" if turned else ""
+    smem = f"({p['BM']} + {p['BN']} + {2 * width}{extra}) * {p['BK']} * {p['STAGES']} * {size}"
+    piece.where += [f"{smem} <= smem_max", f"{p['BN']} % ({8 * each} * {p['WIDE']}) == 0"]
+    piece.where.append(f"{threads} * {width} <= {p['BK']} * min({p['BM']}, {p['BN']})")
+    options = {"width": width, "each": each, "split": split, "marks": marks, "sides": sides, "turned": turned}
+    piece.code = render("product_multistage.cu.j2", k=k, p=p, **options)
+    whole = k.aligned(width, along_k=True)
+    for v, when in ((width, whole), (1, f"not ({whole})")):
+        values = ", ".join([*p.values(), str(v), *([split] if split else [])])
+        piece.launch(f"{name}<{values}>", _grid(k, p, split), (threads,), k, when, smem)
     return piece
 
 
@@ -62,13 +68,3 @@ def layers(k: ProductKernel, split: str) -> str:
 
 def _grid(k: ProductKernel, p: dict[str, str], split: str = "") -> tuple[str, str, str]:
     return f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", layers(k, split)
-
-
-def _sides(k: ProductKernel) -> tuple[tuple[str, str, bool], tuple[str, str, bool]]:
-    return ("a", "BM", k.a_fast), ("b", "BN", k.b_fast)
-
-
-def _order(rows: str, depth: str, rows_fast: bool) -> str:
-    if rows_fast:
-        return f"make_layout(Int<{rows} * {depth}>{{}})"
-    return f"make_layout(make_shape(Int<{depth}>{{}}, Int<{rows}>{{}}), make_stride(Int<{rows}>{{}}, Int<1>{{}}))"

@@ -9,47 +9,70 @@ from cutegen_core.propose.playbook.kernels import MappedProduct, ProductKernel
 from cutegen_core.propose.playbook.naming import Naming, fresh
 from cutegen_core.propose.playbook.parameters import ELEMENT
 from cutegen_core.propose.playbook.products import simt
-from cutegen_core.propose.playbook.products.simt import layers
+from cutegen_core.propose.playbook.products.simt import RASTERS, layers
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, TensorMapText, render
 from cutegen_core.records.problem import ITEMSIZE
 
 OPERATION = {"float16": "SM80_16x8x16_F32F16F16F32_TN", "bfloat16": "SM80_16x8x16_F32BF16BF16F32_TN"}
-VECTOR = 8
+VECTOR, _FLOATS = 8, 4
+"""Halves and floats of a vector."""
 
 
 def sm80(region: Region, name: str, naming: Naming, suffix: str, split: str = "") -> RegionText:
     """Operands of halves; where they are no whole vectors, they are copied element by element."""
-    piece, k = RegionText(suffix), ProductKernel(region, name, naming)
-    if split:
-        k.pass_count()
+    piece, k = RegionText(suffix), _counted(region, name, naming, split)
     p = {"BM": piece.param("BM", 128, 64, 128), "BN": piece.param("BN", 128, 64, 128, 256)}
     p |= {"BK": piece.param("BK", 64, 32, 64), "STAGES": piece.param("STAGES", 3, 2, 3, 4)}
     p |= {"DOWN": piece.param("DOWN", 2, 1, 2, 4), "ACROSS": piece.param("ACROSS", 2, 1, 2, 4)}
-    threads = f"32 * {p['DOWN']} * {p['ACROSS']}"
-    smem = f"({p['BM']} + {p['BN']}) * {p['BK']} * {p['STAGES']} * 2"
+    p["RASTER"] = piece.param("RASTER", *RASTERS)
+    types = {"element": ELEMENT[k.dtype], "operation": OPERATION[k.dtype], "vector": VECTOR}
+    piece.code = render("product_sm80.cu.j2", k=k, p=p, split=split, marks="", **types)
+    piece.where.append(f"{p['BM']} * {p['BN']} <= 128 * {_threads(p)}")
+    _launch(piece, k, p, split, f"({p['BM']} + {p['BN']}) * {p['BK']} * {p['STAGES']} * 2", VECTOR)
+    return piece
+
+
+def tf32_in_three(
+    region: Region, name: str, naming: Naming, suffix: str, split: str = "", marks: str = ""
+) -> RegionText:
+    """Operands of float32, each number as two of tensor-core precision; infinities and NaN stay what they are."""
+    piece, k = RegionText(suffix), _counted(region, name, naming, split)
+    p = {"BM": piece.param("BM", 128, 64, 128), "BN": piece.param("BN", 128, 64, 128)}
+    p |= {"BK": piece.param("BK", 32, 16, 32), "STAGES": piece.param("STAGES", 3, 2, 3, 4)}
+    p |= {"DOWN": piece.param("DOWN", 2, 1, 2, 4), "ACROSS": piece.param("ACROSS", 4, 1, 2, 4)}
+    p["RASTER"] = piece.param("RASTER", *RASTERS)
+    piece.code = render("product_3xtf32.cu.j2", k=k, p=p, split=split, marks=marks)
+    piece.where.append(f"{p['BM']} * {p['BN']} <= 64 * {_threads(p)}")
+    rows = f"{p['BM']} + {p['BN']} + {8 * (k.a_fast + k.b_fast)}"
+    _launch(piece, k, p, split, f"({rows}) * {p['BK']} * {p['STAGES']} * 4", _FLOATS)
+    return piece
+
+
+def _counted(region: Region, name: str, naming: Naming, split: str) -> ProductKernel:
+    k = ProductKernel(region, name, naming)
+    if split:
+        k.pass_count()
+    return k
+
+
+def _threads(p: Mapping[str, str]) -> str:
+    return f"32 * {p['DOWN']} * {p['ACROSS']}"
+
+
+def _launch(piece: RegionText, k: ProductKernel, p: Mapping[str, str], split: str, smem: str, vector: int) -> None:
+    """Add the launch where operands are whole vectors, and the one for all others."""
+    threads = _threads(p)
     piece.where += [
         f"{smem} <= smem_max",
         f"{p['BM']} % (32 * {p['DOWN']}) == 0 and {p['BN']} % (32 * {p['ACROSS']}) == 0",
-        f"{p['BM']} * {p['BN']} <= 128 * {threads}",
-        f"{threads} <= {p['BM']} * {p['BK']} // {VECTOR}",
+        f"{threads} <= {p['BM']} * {p['BK']} // {vector} and {threads} <= {p['BN']} * {p['BK']} // {vector}",
     ]
-    piece.code = render(
-        "product_sm80.cu.j2",
-        k=k,
-        p=p,
-        element=ELEMENT[k.dtype],
-        operation=OPERATION[k.dtype],
-        vector=VECTOR,
-        split=split,
-    )
     grid = f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", layers(k, split)
-    whole = k.aligned(VECTOR, along_k=True)
-    for v, when in ((VECTOR, whole), (1, f"not ({whole})")):
-        piece.launch(
-            f"{name}<{', '.join([*p.values(), str(v), *([split] if split else [])])}>", grid, (threads,), k, when, smem
-        )
-    return piece
+    whole = k.aligned(vector, along_k=True)
+    for v, when in ((vector, whole), (1, f"not ({whole})")):
+        values = ", ".join([*p.values(), str(v), *([split] if split else [])])
+        piece.launch(f"{k.name}<{values}>", grid, (threads,), k, when, smem)
 
 
 def can_be_mapped(region: Region) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule
-from cutegen_core.propose.playbook.formulas import add, apply, div, like, mul, sub
+from cutegen_core.propose.playbook.formulas import add, apply, like, mul, sub
 from cutegen_core.propose.playbook.rules.reductions import mean_of
-from cutegen_core.propose.playbook.values import Value, reduce, reshape, unsqueeze
+from cutegen_core.propose.playbook.values import Value, compute, reduce, reshape, unsqueeze
 
 
 def _softmax(call: OperationCall, log: bool) -> Value:
@@ -16,7 +16,8 @@ def _softmax(call: OperationCall, log: bool) -> Value:
     total = reduce("sum", apply("exp", shifted), axes, True)
     if log:
         return sub(shifted, apply("log", total))
-    return div(apply("exp", shifted), total)
+    # The sum is one at least: nothing overflows, and an element needs no division.
+    return mul(apply("exp", shifted), compute("{T}(1) / {0}", total, dtype=x.dtype))
 
 
 def _layer_norm(call: OperationCall) -> Value:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cutegen_core.propose.playbook.call import OperationCall, Rule
+from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import cast, like
 from cutegen_core.propose.playbook.pointwise import BINARY
+from cutegen_core.propose.playbook.triangles import triangle
 from cutegen_core.propose.playbook.values import (
     Value,
     compute,
@@ -16,6 +17,7 @@ from cutegen_core.propose.playbook.values import (
     position,
     reduce,
     reshape,
+    unsqueeze,
 )
 from cutegen_core.records.graph import Ref
 
@@ -24,14 +26,14 @@ _SHORT = ("float32", "float16", "bfloat16")
 
 
 def _triangle(comparison: str) -> Rule:
-    def rule(call: OperationCall) -> Value:
-        x = call.tensor(0)
-        row, column = position(x.dims, -2), position(x.dims, -1)
-        first = like(row, call.number(1, "diagonal", 0))
-        kept = compute(f"{{1}} - {{0}} {comparison} {{2}}", row, column, first, dtype="bool")
-        return compute("{0} ? {1} : {T}(0)", kept, x, dtype=x.dtype)
+    return lambda call: triangle(call.tensor(0), comparison, call.number(1, "diagonal", 0))
 
-    return rule
+
+def _diag(call: OperationCall) -> Value:
+    x, first = call.tensor(0), call.number(1, "diagonal", 0)
+    if len(x.dims) != 1 or first != 0:
+        raise not_in_playbook("diag of a matrix, or with an offset")
+    return triangle(expand(unsqueeze(x, 0), (x.dims[0], x.dims[0])), "==", 0)
 
 
 def position_of(kind: str, x: Value, axes: tuple[int, ...], keepdim: bool) -> Value:
@@ -105,7 +107,8 @@ def _arange(call: OperationCall) -> Value:
 
 
 RULES: Mapping[str, Rule] = {
-    "triu": _triangle(">="), "tril": _triangle("<="), "argmax": _argument("max"), "argmin": _argument("min"),
+    "triu": _triangle(">="), "tril": _triangle("<="), "diag": _diag,
+    "argmax": _argument("max"), "argmin": _argument("min"),
     "zeros_like": _filled(0), "ones_like": _filled(1), "zeros": _filled(0), "ones": _filled(1),
     "new_zeros": _filled(0), "new_ones": _filled(1), "full_like": _full(1), "full": _full(1), "new_full": _full(2),
     "arange": _arange,

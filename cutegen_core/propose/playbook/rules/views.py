@@ -36,6 +36,11 @@ def _reverse(call: OperationCall) -> Value:
     return permute(value, list(reversed(range(len(value.dims)))))
 
 
+def _transpose_last(call: OperationCall) -> Value:
+    order = list(range(len(call.tensor(0).dims)))
+    return permute(call.tensor(0), [*order[:-2], order[-1], order[-2]])
+
+
 def _reshape(call: OperationCall) -> Value:
     asked = call.integers(1)
     inferred = asked.index(-1) if -1 in asked and len(asked) == len(call.node.shape) else -1
@@ -143,7 +148,7 @@ def _pieces(call: OperationCall, x: Value, axis: int, pieces: int, whole: Extent
 
 
 RULES: Mapping[str, Rule] = {
-    "t": _transpose, "transpose": _transpose, "numpy_T": _reverse, "permute": lambda c: permute(
+    "t": _transpose, "transpose": _transpose, "numpy_T": _reverse, "mT": _transpose_last, "permute": lambda c: permute(
         c.tensor(0), c.integers(1)), "view": _reshape, "reshape": _reshape, "flatten": _reshape,
     "_unsafe_view": _reshape, "unflatten": _reshape, "unsqueeze": lambda c: unsqueeze(
         c.tensor(0), c.integers(1)[0]), "squeeze": _squeeze, "expand": _expand, "expand_as": _expand,

@@ -36,15 +36,20 @@ ZERO = Extent("0", 0)
 
 
 class Sized:
-    """A number of a traced graph, with its expression for every workload: `graphs.sizes` finds it."""
+    """A number of a traced graph, with its expression for every workload: `graphs.sizes` finds it.
+
+    Attributes:
+        everywhere: what it is at every workload.
+    """
 
     text: str
+    everywhere: tuple[float, ...]
 
     @classmethod
-    def of(cls, value: float, text: str) -> Self:
+    def of(cls, value: float, text: str, everywhere: tuple[float, ...] = ()) -> Self:
         """Return the number with its expression; "": it changes with the sizes in no known way."""
         made = cls(value)  # type: ignore[call-arg]  # a subclass is a number
-        made.text = text
+        made.text, made.everywhere = text, everywhere
         return made
 
 
@@ -78,6 +83,16 @@ def is_constant(number: float) -> bool:
 def extent(size: float) -> Extent:
     """Return a whole number of the graph as a size."""
     return Extent(text_of(size), int(size))
+
+
+def agree(some: Sequence[Extent], others: Sequence[Extent]) -> bool:
+    """Return whether extents are equal at every workload, as far as that is known."""
+    return len(some) == len(others) and all(map(_agrees, some, others))
+
+
+def _agrees(one: Extent, other: Extent) -> bool:
+    seen = [e.size.everywhere for e in (one, other) if isinstance(e.size, Sized) and e.size.everywhere]
+    return one.size == other.size and (len(seen) < 2 or seen[0] == seen[1])
 
 
 def product(extents: Sequence[Extent]) -> Extent:

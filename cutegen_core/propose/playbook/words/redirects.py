@@ -15,12 +15,14 @@ from cutegen_core.kernel.kernel_file import KernelFile, parse
 from cutegen_core.propose.playbook.variants import Variant
 from cutegen_core.records.errors import KernelFileError
 
-_FASTEST_PRODUCTS = ("warp groups", "tensor cores", "multistage")
+_IN_THREE = ("3xTF32 skipping", "3xTF32 split", "3xTF32")
+_FASTEST_PRODUCTS = ("warp groups", "tensor cores", *_IN_THREE, "multistage")
 _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"\bnaive\b|\bsimpl\w+|\bfrom scratch\b|\bstart over\b", ("naive",)),
     (r"\bwgmma\b|\btma\b|\bpersistent\b", ("warp groups",)),
-    (r"\bmma\b|\bldmatrix\b", ("tensor cores",)),
+    (r"\bmma\b|\bldmatrix\b|\btf32\b|\btensor.?cores?\b", ("tensor cores", *_IN_THREE)),
     (r"\bsplit.?k\b|\bstream.?k\b", ("split",)),
+    (r"\b(?:skip|leave out)\b.*\b(?:zeros?|tiles?)\b|\btriang\w*", ("skipping",)),
     (
         r"\bprefetch\w*|\bdouble.?buffer\w*|\bpipelin\w*|\bcp.?async\b|\bstages\b",
         ("multistage", "tensor cores", "prefetch"),
@@ -73,8 +75,8 @@ def understood(variants: Sequence[Variant]) -> str:
 
 def _named(words: str, variants: Sequence[Variant]) -> Variant | None:
     menu = {v.name: v for v in variants}
-    for name, variant in menu.items():
-        if re.search(rf"(?<!more )(?<!fewer )(?<!less )\b{name}\b", words):
+    for name, variant in sorted(menu.items(), key=lambda item: -len(item[0])):
+        if re.search(rf"(?<!more )(?<!fewer )(?<!less )\b{name.lower()}\b", words):
             return variant
     for pattern, names in _WORDS:
         if re.search(pattern, words):
@@ -117,7 +119,7 @@ def _values(text: str, kernel: KernelFile) -> dict[str, int]:
 
 
 def _threads(threads: int, defaults: Mapping[str, Number]) -> dict[str, int]:
-    if blocks := [name for name in defaults if name.startswith("BLOCK")]:
+    if blocks := [name for name in defaults if re.fullmatch(r"BLOCK\d*", name)]:
         return dict.fromkeys(blocks, threads)
     if "BX" in defaults and threads % int(defaults["BX"]) == 0:
         return {"BY": threads // int(defaults["BX"])}

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from cutegen_core.records.gnn_fields import ATTENTION_HEADS
-from cutegen_core.workloads.gnn.aggregate import Aggregate, rows_of
+from cutegen_core.workloads.gnn.aggregate import Aggregate, TransposedTensors, rows_of
 from cutegen_core.workloads.gnn.models.sampled import SampledModel, Widths
 
 _SLOPE = 0.2
@@ -27,7 +27,10 @@ class Gat(SampledModel):
         heads = [ATTENTION_HEADS] * (depth - 1) + [1]
         self.attentions = nn.ModuleList(Attention(a, b, h) for (a, b), h in zip(ends, heads, strict=True))
 
-    def layer(self, number: int, sources: Tensor, own: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:
+    def layer(
+        self, number: int, sources: Tensor, own: Tensor, idx: Tensor, indptr: Tensor,
+        transposed: TransposedTensors | None = None,
+    ) -> Tensor:  # fmt: skip
         """Return the layer's output."""
         out: Tensor = self.attentions[number](sources, own, idx, indptr)
         return out if self.is_last(number) else self.drop(F.elu(out))

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from cutegen_core.workloads.gnn.aggregate import Aggregate
+from cutegen_core.workloads.gnn.aggregate import Aggregate, TransposedTensors
 from cutegen_core.workloads.gnn.models.sampled import SampledModel, Widths
 
 
@@ -23,9 +23,12 @@ class Gin(SampledModel):
         self.eps = nn.Parameter(torch.zeros(depth))
         self.networks = nn.ModuleList(_two_layers(a, widths.hidden, b) for a, b in ends)
 
-    def layer(self, number: int, sources: Tensor, own: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:
+    def layer(
+        self, number: int, sources: Tensor, own: Tensor, idx: Tensor, indptr: Tensor,
+        transposed: TransposedTensors | None = None,
+    ) -> Tensor:  # fmt: skip
         """Return the layer's output."""
-        sums = self.aggregate(sources, idx, indptr) * indptr.diff().to(sources.dtype)[:, None]
+        sums = self.aggregate(sources, idx, indptr, transposed) * indptr.diff().to(sources.dtype)[:, None]
         out: Tensor = self.networks[number]((1 + self.eps[number]).to(own.dtype) * own + sums)
         return out if self.is_last(number) else self.drop(F.relu(out))
 

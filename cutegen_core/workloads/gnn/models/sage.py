@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from cutegen_core.workloads.gnn.aggregate import Aggregate
+from cutegen_core.workloads.gnn.aggregate import Aggregate, TransposedTensors
 from cutegen_core.workloads.gnn.models.sampled import SampledModel, Widths, add_product
 
 
@@ -18,8 +18,11 @@ class Sage(SampledModel):
         self.neighbours = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in ends)
         self.own = nn.ModuleList(nn.Linear(a, b) for a, b in ends)
 
-    def layer(self, number: int, sources: Tensor, own: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:
+    def layer(
+        self, number: int, sources: Tensor, own: Tensor, idx: Tensor, indptr: Tensor,
+        transposed: TransposedTensors | None = None,
+    ) -> Tensor:  # fmt: skip
         """Return the layer's output."""
-        means = self.aggregate(sources, idx, indptr)
+        means = self.aggregate(sources, idx, indptr, transposed)
         out = add_product(self.own[number](own), means, self.neighbours[number])
         return out if self.is_last(number) else self.drop(F.relu(out, inplace=True))

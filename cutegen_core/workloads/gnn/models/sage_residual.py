@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from cutegen_core.workloads.gnn.aggregate import Aggregate
+from cutegen_core.workloads.gnn.aggregate import Aggregate, TransposedTensors
 from cutegen_core.workloads.gnn.models.sampled import SampledModel, Widths, add_product
 
 
@@ -24,9 +24,12 @@ class SageResidual(SampledModel):
         self.norms = nn.ModuleList(nn.LayerNorm(widths.hidden) for _ in inputs)
         self.head = nn.Linear(widths.hidden, widths.classes)
 
-    def layer(self, number: int, sources: Tensor, own: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:
+    def layer(
+        self, number: int, sources: Tensor, own: Tensor, idx: Tensor, indptr: Tensor,
+        transposed: TransposedTensors | None = None,
+    ) -> Tensor:  # fmt: skip
         """Return the layer's output."""
-        means = self.aggregate(sources, idx, indptr)
+        means = self.aggregate(sources, idx, indptr, transposed)
         sums = add_product(self.own[number](own), means, self.neighbours[number])
         new = F.relu(self.norms[number](sums))
         out: Tensor = self.drop(new) + self.skips[number](own)

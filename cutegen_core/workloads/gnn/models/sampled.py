@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from cutegen_core.workloads.gnn.aggregate import Aggregate
+from cutegen_core.workloads.gnn.aggregate import Aggregate, TransposedTensors
 
 
 class Widths(NamedTuple):
@@ -28,12 +28,13 @@ class Widths(NamedTuple):
 
 class HopTensors(NamedTuple):
     """A hop on the device: a CSR whose rows are the first `targets` nodes and whose entries are positions among the
-    first `sources`."""
+    first `sources`; `transposed` where the batch has it."""
 
     idx: Tensor
     indptr: Tensor
     targets: int
     sources: int
+    transposed: TransposedTensors | None = None
 
 
 class SampledModel(nn.Module, ABC):
@@ -54,13 +55,16 @@ class SampledModel(nn.Module, ABC):
         self.dropout = dropout
 
     @abstractmethod
-    def layer(self, number: int, sources: Tensor, own: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:
+    def layer(
+        self, number: int, sources: Tensor, own: Tensor, idx: Tensor, indptr: Tensor,
+        transposed: TransposedTensors | None = None,
+    ) -> Tensor:  # fmt: skip
         """Return the output of a layer for its targets.
 
         Args:
             sources: [m, width], which `idx` points into.
             own: [n, width], the targets' own rows.
-            idx, indptr: CSR of n rows.
+            idx, indptr: CSR of n rows; transposed: the same edges by source, for an aggregation that reads them.
         """
 
     def forward(self, features: Tensor, hops: Sequence[HopTensors], nodes: Tensor | None = None) -> Tensor:
@@ -76,7 +80,8 @@ class SampledModel(nn.Module, ABC):
             own = features.index_select(0, nodes[: hop.targets])
             state = self.layer(0, features, own, nodes.index_select(0, hop.idx), hop.indptr)
         for number, hop in enumerate(rest, len(hops) - len(rest)):
-            state = self.layer(number, state[: hop.sources], state[: hop.targets], hop.idx, hop.indptr)
+            rows = (hop.idx, hop.indptr, hop.transposed)
+            state = self.layer(number, state[: hop.sources], state[: hop.targets], *rows)
         return state
 
     def is_last(self, number: int) -> bool:

@@ -61,6 +61,7 @@ _FUNCTIONS = {
     **{f"sort_rows_{bits}": (c_int64, (c_void_p, c_int64, c_void_p)) for bits in (32, 64)},
     **{f"first_bad_{bits}": (c_int64, (c_void_p, c_int64, c_int64)) for bits in (32, 64)},
     "draw_pairs": (None, (POINTER(PairModel), c_uint64, c_int64, c_void_p, c_void_p, c_void_p)),
+    "transpose_rows": (None, (c_void_p, c_void_p, c_int64, c_int64, c_void_p, c_void_p)),
     "gather_rows": (None, (c_void_p, c_int64, c_void_p, c_int64, c_void_p)),
 }  # fmt: skip
 

@@ -8,18 +8,33 @@ from cutegen_core.workloads.gnn.graph import Ids
 
 
 @dataclass(frozen=True)
+class TransposedHop:
+    """The same edges by source: those of source s are users[starts[s]:starts[s + 1]].
+
+    Attributes:
+        users: int64, as many as the hop has entries: the rows that read a source, ascending.
+        starts: int64 [sources + 1].
+    """
+
+    users: Ids
+    starts: Ids
+
+
+@dataclass(frozen=True)
 class Hop:
     """The rows of one layer, as a bipartite CSR: it reads the first `sources` nodes and writes the first `targets`.
 
     Attributes:
         indptr: int64 [targets + 1].
         idx: int64, positions in the batch's `nodes`, all below `sources`.
+        transposed: where an aggregation asked for it, and the hop is not the outermost one.
     """
 
     indptr: Ids
     idx: Ids
     targets: int
     sources: int
+    transposed: TransposedHop | None = None
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,9 @@ import torch
 from cutegen_core.workloads.gnn.graph import Ids
 from cutegen_core.workloads.gnn.native.abi import GaveUp, address
 from cutegen_core.workloads.gnn.sampling.batch import Hop, Sampled
-from cutegen_core.workloads.gnn.sampling.packed import PackedIds, aligned
+from cutegen_core.workloads.gnn.sampling.packed import HopPlace, PackedIds
 from cutegen_core.workloads.gnn.sampling.sampler import Buffers, plain_memory
+from cutegen_core.workloads.gnn.sampling.transposed import aligned, place_behind, transpose
 
 IGNORED = -100
 """The label of an added row; torch's cross entropy ignores it, too."""
@@ -58,16 +59,20 @@ def _with_room(counts: Sequence[int]) -> int:
 
 
 class FixedLayout:
-    """Where the parts of a padded batch lie in one piece of memory: nodes, labels, then the rows of each hop.
+    """Where the parts of a padded batch lie in one piece of memory: nodes, labels, the rows of each hop, and behind
+    them the transposed ones, where the layout has them.
 
     Attributes:
         nodes, seeds: how many a padded batch has.
         after_nodes: where the labels begin.
+        places: of each hop, where its parts begin.
+        before_transposed: length of what is used of the memory where no hop is transposed.
         total: length of the memory in ids.
         layered: the batches are drawn in layers.
+        transposed: there is room for transposed rows.
     """
 
-    def __init__(self, sizes: Sequence[FixedHop], *, layered: bool) -> None:
+    def __init__(self, sizes: Sequence[FixedHop], *, layered: bool, transposed: bool = False) -> None:
         self.layered = layered
         self.nodes, self.seeds = sizes[0].sources, sizes[-1].targets
         self.after_nodes = aligned(self.nodes)
@@ -77,7 +82,11 @@ class FixedLayout:
             idx = start + aligned(hop.targets + 1)
             hops.append(hop._replace(indptr=start, idx=idx))
             start = idx + aligned(hop.entries)
-        self.hops, self.total = tuple(hops), start
+        self.hops, self.transposed, self.before_transposed, self.total = tuple(hops), transposed, start, start
+        self.places = tuple(HopPlace(hop.idx, hop.indptr) for hop in hops)
+        if transposed:
+            back, self.total = place_behind(start, [(hop.entries, hop.sources) for hop in sizes])
+            self.places = tuple(place._replace(transposed=its) for place, its in zip(self.places, back, strict=True))
 
 
 class FixedBuffers(Buffers):
@@ -103,9 +112,15 @@ class FixedBuffers(Buffers):
         """
         raise DoesNotFitError(self.named(full))
 
-    def packed(self) -> PackedIds:
-        """Return the batch as one piece."""
-        return PackedIds(self.whole, self.layout.after_nodes, tuple((hop.idx, hop.indptr) for hop in self.layout.hops))
+    def packed(self, *, transposed: bool) -> PackedIds:
+        """Return the batch as one piece, with or without its transposed rows."""
+        layout = self.layout
+        end = layout.total if transposed else layout.before_transposed
+        return PackedIds(self.whole[:end], layout.after_nodes, layout.places, layout.total)
+
+    def transpose(self, padded: Sampled) -> Sampled:
+        """Return a padded batch with its transposed rows, for which the layout must have room."""
+        return transpose(padded, self._ids, [place.transposed for place in self.layout.places])
 
     def pad(self, sampled: Sampled) -> Sampled:
         """Return a batch that was drawn into these buffers, padded.

@@ -66,6 +66,7 @@ class BatchLoader:
     def __init__(
         self, graph: GraphData, sampler: Sampler, batches: Sequence[Ids], *, threads: int, slots: int, pin: bool,
         slice_features: bool, first: int = 0, pool: SlotPool | None = None, layout: FixedLayout | None = None,
+        transposed: bool = False,
     ) -> None:  # fmt: skip
         """Prepare `batches`, each the seeds of one.
 
@@ -73,11 +74,13 @@ class BatchLoader:
             first: the sampler's number of the first batch; epochs that shall differ begin at different ones.
             pool: where slots come from and go to; without one, the loader allocates its own.
             layout: pad batches to it; one that does not fit stays as it is.
+            transposed: transpose every hop but the outermost one.
         """
         if threads < 1 or slots < 1:
             raise UsageError(f"a loader needs at least one thread and one slot; it has {threads} and {slots}.")
         self._graph, self._sampler, self._batches = graph, sampler, batches
         self._slice_features, self._first, self._layout = slice_features, first, layout
+        self._transposed = transposed
         self._pool = pool or SlotPool(pin=pin)
         self._free = [self._pool.take() for _ in range(slots)]
         self._ready: dict[int, Batch | BaseException] = {}
@@ -181,11 +184,16 @@ class BatchLoader:
             buffers = slot.fixed(self._layout)
             with contextlib.suppress(DoesNotFitError):
                 sampled = sampler.sample_into(seeds, self._first + number, buffers)
-                return _DrawnBatch(
-                    buffers.pad(sampled), len(sampled.nodes), buffers.labels, buffers.packed(), fixed=True
-                )
+                padded, packed = buffers.pad(sampled), buffers.packed(transposed=self._transposed)
+                if self._transposed:
+                    padded = buffers.transpose(padded)
+                return _DrawnBatch(padded, len(sampled.nodes), buffers.labels, packed, fixed=True)
         slot.buffers.reserve_labels(len(seeds))
         sampled = sampler.sample_into(seeds, self._first + number, slot.buffers)
+        if self._transposed:
+            if not slot.buffers.reserve_transposed(sampled):
+                sampled = sampler.sample_into(seeds, self._first + number, slot.buffers)
+            sampled = slot.buffers.transpose(sampled)
         return _DrawnBatch(sampled, len(sampled.nodes), slot.buffers.labels, pack(slot.buffers, sampled), fixed=False)
 
 

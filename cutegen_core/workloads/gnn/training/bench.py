@@ -21,16 +21,19 @@ import torch
 from torch import Tensor
 
 from cutegen_core.records.gnn import (
+    DETERMINISTIC_AGGREGATES,
     TORCH_AGGREGATES,
     AggregateTimes,
     ComputeType,
     EpochReport,
+    Gradient,
     ModelName,
     PipelineMode,
     RunProgress,
     RunResult,
 )
-from cutegen_core.workloads.gnn.aggregate import Aggregate, ChosenAggregate, choose_aggregate
+from cutegen_core.workloads.gnn.aggregate import Aggregate, ChosenAggregate, TransposedTensors, choose_aggregate
+from cutegen_core.workloads.gnn.models.sampled import HopTensors
 from cutegen_core.workloads.gnn.training.capture import CaptureError
 from cutegen_core.workloads.gnn.training.devices import InFlight, Sleeper, new_place
 from cutegen_core.workloads.gnn.training.epoch import EpochOfTraining, Trainee, make_trainee
@@ -71,6 +74,7 @@ class AggregateCall(NamedTuple):
     table: Tensor
     idx: Tensor
     indptr: Tensor
+    transposed: TransposedTensors | None
     needs_gradient: bool
 
 
@@ -78,7 +82,11 @@ def bench(run: GnnRun) -> RunResult:
     """Measure all aggregates; the run's own one comes first."""
     check_trainable(run)
     fix_sizes(run)
-    contestants = _contestants(run)
+    return compare(run, _contestants(run))
+
+
+def compare(run: GnnRun, contestants: Sequence[Contestant]) -> RunResult:
+    """Measure these in turns; the first one is the run's own. The sizes of batches are fixed."""
     for contestant in contestants:
         _train(run, contestant, 0)
     ready = _Ready(run)
@@ -101,16 +109,19 @@ def bench(run: GnnRun) -> RunResult:
 
 
 def _contestants(run: GnnRun) -> list[Contestant]:
-    others = [name for name in TORCH_AGGREGATES if name != run.aggregate.name]
+    fixed_order = run.settings.gradient is Gradient.DETERMINISTIC
+    others = [n for n in (DETERMINISTIC_AGGREGATES if fixed_order else TORCH_AGGREGATES) if n != run.aggregate.name]
     if run.settings.model is ModelName.GAT or not run.computes:  # neither calls an aggregate
         others = []
-    chosen = [run.aggregate, *map(choose_aggregate, others)]
+    chosen = [run.aggregate, *[choose_aggregate(name, run.settings.gradient) for name in others]]
     entries = [(one, run.settings.mode) for one in chosen]
     entries += [(run.aggregate, mode) for mode in PipelineMode if mode is not run.settings.mode]
-    return [
-        Contestant(aggregate, mode, make_trainee(run, 1, aggregate), make_trainee(run, 1, aggregate))
-        for aggregate, mode in entries
-    ]
+    return [make_contestant(run, aggregate, mode) for aggregate, mode in entries]
+
+
+def make_contestant(run: GnnRun, aggregate: ChosenAggregate, mode: PipelineMode) -> Contestant:
+    """Return an aggregate with a model of its own."""
+    return Contestant(aggregate, mode, make_trainee(run, 1, aggregate), make_trainee(run, 1, aggregate))
 
 
 def _train(run: GnnRun, contestant: Contestant, number: int) -> EpochReport:
@@ -126,7 +137,7 @@ def _train(run: GnnRun, contestant: Contestant, number: int) -> EpochReport:
         run.reporter.progress(RunProgress(phase, 1, number, settings.epochs, batch + 1, len(batches)))
 
     trainee.model.train()
-    sampling = SamplingOf(settings.fanouts, derive_seed(settings.seed, 1, number))
+    sampling = SamplingOf(settings.fanouts, derive_seed(settings.seed, 1, number), contestant.aggregate.transposed)
     went = run.pass_over(epoch.parts, sampling, epoch.step, after, mode=contestant.mode, layout=run.layout)
     return EpochReport(
         1, number, went.seconds, went.batches, run.add_up(went.edges), epoch.loss, None, went.times, went.timeline,
@@ -154,7 +165,8 @@ class _Ready:
         self._batches = shuffled_batches(run.graph.splits.train, run.settings, 1, 1)
         parts = share_of_rank(self._batches[:_READY], run.ranks.rank, run.ranks.world)
         self._tickets = []
-        with run.loader(parts, SamplingOf(run.settings.fanouts, run.settings.seed), layout=run.layout) as loader:
+        sampling = SamplingOf(run.settings.fanouts, run.settings.seed, run.aggregate.transposed)
+        with run.loader(parts, sampling, layout=run.layout) as loader:
             for batch in loader:
                 flight = run.device.send(batch)
                 run.device.finish()  # the copy, which another stream makes
@@ -180,13 +192,19 @@ class _Ready:
 
 def _kept(flight: InFlight) -> InFlight:
     inputs = flight.inputs
-    hops = tuple(hop._replace(idx=hop.idx.clone(), indptr=hop.indptr.clone()) for hop in inputs.hops)
+    hops = tuple(_kept_hop(hop) for hop in inputs.hops)
     kept = inputs._replace(labels=inputs.labels.clone(), hops=hops, place=new_place() if inputs.place else 0)
     if inputs.nodes is None:
         kept = kept._replace(features=inputs.features.clone())
     else:
         kept = kept._replace(nodes=inputs.nodes.clone())
     return replace(flight, inputs=kept, memory=(), fixed=None)
+
+
+def _kept_hop(hop: HopTensors) -> HopTensors:
+    back = hop.transposed
+    kept = None if back is None else TransposedTensors(back.users.clone(), back.starts.clone())
+    return hop._replace(idx=hop.idx.clone(), indptr=hop.indptr.clone(), transposed=kept)
 
 
 def _run_all(run: GnnRun, flights: Sequence[InFlight], epoch: EpochOfTraining) -> None:
@@ -200,9 +218,9 @@ def _record(trainee: Trainee, flights: Sequence[InFlight]) -> list[AggregateCall
     calls: list[AggregateCall] = []
     original = trainee.model.aggregate
 
-    def recording(table: Tensor, idx: Tensor, indptr: Tensor) -> Tensor:
-        calls.append(AggregateCall(table.detach(), idx, indptr, table.requires_grad))
-        return original(table, idx, indptr)
+    def recording(table: Tensor, idx: Tensor, indptr: Tensor, transposed: TransposedTensors | None = None, /) -> Tensor:
+        calls.append(AggregateCall(table.detach(), idx, indptr, transposed, table.requires_grad))
+        return original(table, idx, indptr, transposed)
 
     trainee.model.aggregate = recording
     try:
@@ -230,7 +248,7 @@ def _replay(run: GnnRun, calls: Sequence[AggregateCall], aggregate: Aggregate) -
     for call in calls:
         table = call.table.detach().requires_grad_(call.needs_gradient)
         with torch.autocast(run.device.where.type, torch.bfloat16, enabled=half):
-            means = aggregate(table, call.idx, call.indptr)
+            means = aggregate(table, call.idx, call.indptr, call.transposed)
         if call.needs_gradient:
             with torch.autograd.set_multithreading_enabled(False):  # as the steps do
                 means.backward(torch.ones_like(means))  # type: ignore[no-untyped-call]

@@ -39,6 +39,7 @@ _CURVE = (
     "dropout",
     "precision",
     "aggregate",
+    "gradient",
     "seed",
 )
 """What a loss curve depends on, besides the trial."""

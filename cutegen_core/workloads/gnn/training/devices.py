@@ -24,8 +24,11 @@ import torch
 from torch import Tensor
 
 from cutegen_core.records.errors import UsageError
+from cutegen_core.workloads.gnn.aggregate import TransposedTensors
 from cutegen_core.workloads.gnn.models.sampled import HopTensors
+from cutegen_core.workloads.gnn.sampling.batch import Hop
 from cutegen_core.workloads.gnn.sampling.loader import Batch
+from cutegen_core.workloads.gnn.sampling.packed import HopPlace
 from cutegen_core.workloads.gnn.training.settings import sleep_of
 
 
@@ -174,27 +177,33 @@ class FixedMemory:
     """Memory on a GPU for padded batches of one layout.
 
     Attributes:
-        inputs: views of it.
         computed: the event behind which the batch that lies here may be overwritten; None while there is none.
     """
 
     def __init__(self, batch: Batch, where: torch.device, table: Tensor | None) -> None:
         self._first = batch.packed.first(table is not None)
-        self._ids = torch.zeros(len(batch.packed.whole) - self._first, dtype=torch.int64, device=where)
+        self._ids = torch.zeros(batch.packed.room - self._first, dtype=torch.int64, device=where)
+        self._gathers, self._place, self._inputs = table is not None, new_place(), dict[bool, Inputs]()
         features = table
         if features is None:
             assert batch.features is not None
             features = torch.zeros(batch.features.shape, dtype=batch.features.dtype, device=where)
-        views = _Views(batch, self._ids, self._first)
-        self.inputs = views.inputs(features, None if table is None else views.nodes())._replace(place=new_place())
+        self._features = features
         self.computed: torch.cuda.Event | None = None
         torch.cuda.current_stream(where).synchronize()  # the zeros; another stream copies into them
 
-    def load(self, batch: Batch) -> None:
-        """Queue the copy of a batch on the current stream."""
-        self._ids.copy_(batch.packed.whole[self._first :], non_blocking=True)
+    def load(self, batch: Batch) -> Inputs:
+        """Queue the copy of a batch on the current stream; return views of this memory."""
+        ids = batch.packed.whole[self._first :]
+        self._ids[: len(ids)].copy_(ids, non_blocking=True)
         if batch.features is not None:  # what lies behind are rows of earlier batches, or zeros
-            self.inputs.features[: batch.nodes].copy_(batch.features[: batch.nodes], non_blocking=True)
+            self._features[: batch.nodes].copy_(batch.features[: batch.nodes], non_blocking=True)
+        transposed = any(hop.transposed for hop in batch.sampled.hops)
+        if transposed not in self._inputs:
+            views = _Views(batch, self._ids, self._first)
+            inputs = views.inputs(self._features, views.nodes() if self._gathers else None)
+            self._inputs[transposed] = inputs._replace(place=self._place)
+        return self._inputs[transposed]._replace(number=batch.number)
 
 
 def new_place() -> int:
@@ -237,8 +246,7 @@ class Gpu:
                 if fixed.computed is not None:
                     self._copies.wait_event(fixed.computed)
                 start.record()
-                fixed.load(batch)
-                flight = InFlight(batch, fixed.inputs._replace(number=batch.number), (), fixed=fixed)
+                flight = InFlight(batch, fixed.load(batch), (), fixed=fixed)
             end.record()
         flight.copied = lambda: self._interval(start, end)
         flight.copy_ended = end
@@ -369,12 +377,17 @@ class _Views:
 
     def inputs(self, features: Tensor, nodes: Tensor | None) -> Inputs:
         batch, packed = self._batch, self._batch.packed
-        hops = tuple(
-            HopTensors(self._part(idx, len(hop.idx)), self._part(indptr, hop.targets + 1), hop.targets, hop.sources)
-            for hop, (idx, indptr) in zip(batch.sampled.hops, packed.hops, strict=True)
-        )
+        hops = tuple(self._hop(hop, place) for hop, place in zip(batch.sampled.hops, packed.hops, strict=True))
         labels = self._part(packed.after_nodes, len(batch.labels))
         return Inputs(batch.number, features, nodes, labels, hops)
+
+    def _hop(self, hop: Hop, place: HopPlace) -> HopTensors:
+        idx, indptr = self._part(place.idx, len(hop.idx)), self._part(place.indptr, hop.targets + 1)
+        transposed = None
+        if hop.transposed is not None and place.transposed is not None:
+            users, starts = place.transposed
+            transposed = TransposedTensors(self._part(users, len(hop.idx)), self._part(starts, hop.sources + 1))
+        return HopTensors(idx, indptr, hop.targets, hop.sources, transposed)
 
     def _part(self, start: int, count: int) -> Tensor:
         view = self._ids.narrow(0, start - self._first, count)

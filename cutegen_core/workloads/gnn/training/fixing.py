@@ -36,7 +36,7 @@ def derive_layout(run: GnnRun) -> FixedLayout:
     sampler = Sampler(run.graph, settings.fanouts, layered=settings.layered, seed=seed)
     with ThreadPoolExecutor(threads_of(settings)) as threads:
         samples = list(threads.map(sampler.sample, parts, range(len(parts))))
-    return FixedLayout(fixed_sizes(samples), layered=settings.layered)
+    return FixedLayout(fixed_sizes(samples), layered=settings.layered, transposed=run.aggregate.transposed)
 
 
 def say_steps(reports: Sequence[EpochReport], refusals: Mapping[str, str]) -> str:

@@ -134,6 +134,7 @@ class GnnRun:
         return BatchLoader(
             self.graph, sampler, batches, threads=threads_of(self.settings), slots=slots,
             pin=isinstance(self.device, Gpu), slice_features=slices, first=first, pool=self.pool, layout=layout,
+            transposed=sampling.transposed,
         )  # fmt: skip
 
     def add_up(self, count: int) -> int:
@@ -161,10 +162,11 @@ def dtype_of(settings: RunSettings) -> torch.dtype:
 
 @dataclass(frozen=True)
 class SamplingOf:
-    """How a pass draws neighbours."""
+    """How a pass draws neighbours, and whether it also transposes what it drew."""
 
     fanouts: tuple[int, ...]
     seed: int
+    transposed: bool = False
 
 
 def open_run(

@@ -7,7 +7,15 @@ import os
 import re
 
 from cutegen_core.records.errors import UsageError
-from cutegen_core.records.gnn import KERNEL_PREFIX, TORCH_AGGREGATES, ComputeType, ModelName, RunSettings, Task
+from cutegen_core.records.gnn import (
+    KERNEL_PREFIX,
+    TORCH_AGGREGATES,
+    ComputeType,
+    Gradient,
+    ModelName,
+    RunSettings,
+    Task,
+)
 from cutegen_core.records.gnn_fields import ATTENTION_HEADS
 
 _SLEEP = re.compile(r"sleep:(\d+(?:\.\d+)?)")
@@ -91,6 +99,11 @@ def _check_model(settings: RunSettings) -> None:
         raise UsageError(
             f"model gat weights each edge by its own attention, so aggregate {settings.aggregate} would not be used. "
             f"Leave aggregate at {TORCH_AGGREGATES[0]}, or choose sage, gin or sage-residual."
+        )
+    if settings.gradient is Gradient.DETERMINISTIC:
+        raise UsageError(
+            f"model gat adds up its gradient in no fixed order: leave gradient at {Gradient.ANY}, or choose another "
+            "model."
         )
     if settings.hidden % ATTENTION_HEADS:
         raise UsageError(

@@ -116,7 +116,7 @@ def _train_epoch(run: GnnRun, trainee: Trainee, estimate: Estimate) -> EpochRepo
         epoch.after(batch)
         estimate.show("training", trainee.trial, number, trainee.batch + batch + 1, len(batches), epoch.loss)
 
-    sampling = SamplingOf(settings.fanouts, derive_seed(settings.seed, trainee.trial, number))
+    sampling = SamplingOf(settings.fanouts, derive_seed(settings.seed, trainee.trial, number), run.aggregate.transposed)
     trainee.model.train()
     try:
         went = run.pass_over(epoch.parts, sampling, epoch.step, after, first=trainee.batch, layout=run.layout)

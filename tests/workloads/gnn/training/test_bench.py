@@ -4,7 +4,7 @@ import pytest
 
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.event import Autonomy
-from cutegen_core.records.gnn import TORCH_AGGREGATES, GraphSettings, ModelName, PipelineMode, Task
+from cutegen_core.records.gnn import TORCH_AGGREGATES, Gradient, GraphSettings, ModelName, PipelineMode, Task
 from tests.few_runs import few_runs
 from tests.later import Later
 from tests.session.real_sessions import loop
@@ -50,9 +50,9 @@ def test_the_share_is_that_of_the_aggregate():
     run = open_small(task=Task.BENCH, epochs=1)
     fast = run.aggregate.run
 
-    def slow(table, idx, indptr):
+    def slow(*given):
         time.sleep(0.05)
-        return fast(table, idx, indptr)
+        return fast(*given)
 
     run.aggregate = run.aggregate._replace(name="slow", run=slow)
     own = bench.bench(run).aggregates[0]
@@ -87,6 +87,19 @@ def kernel(tmp_path_factory, workspace_home):
         yield f"kernel:{session}.1", home
 
 
+@pytest.fixture(scope="module")
+def gradients(kernel):
+    """By the problem of its gradient's kernel: the name of the kernel with it."""
+    name, home = kernel
+    found = {}
+    with loop(home) as desk:
+        for problem in ("gather_mean_backward_deterministic", "gather_mean_backward"):
+            session = desk.start(few_runs(problem), autonomy=Autonomy.AUTO, max_steps=1)
+            desk.go(session)
+            found[problem] = f"{name}+{session}.1"
+    return found
+
+
 TINY = {
     "graph": GraphSettings(nodes=200, degree=6, width=8, classes=4), "hidden": 8, "fanouts": (3, 2),
     "inference_fanouts": (3, 2), "batch_size": 64, "epochs": 1,
@@ -100,6 +113,32 @@ def test_a_kernel_of_a_session_trains_as_torch_does(kernel, monkeypatch):
     assert losses(result) == pytest.approx(losses(train_small(**TINY)), rel=1e-4)
     assert "emulator" in result.kernel_note
     assert "converted to torch.float32" in result.kernel_note
+
+
+def test_a_gradient_in_one_order_reads_what_the_loader_transposed(kernel, gradients, monkeypatch):
+    """Also without the setting; a kernel without a gradient of its own has torch's in one order."""
+    name, home = kernel
+    monkeypatch.setenv("CUTEGEN_HOME", str(home))
+    wanted = pytest.approx(losses(train_small(**TINY)), rel=1e-4)
+    monkeypatch.setattr("cutegen_core.operators.gather_mean.transpose", _sorts_on_the_small_graph_only)
+    in_order = gradients["gather_mean_backward_deterministic"]
+    assert losses(train_small(**TINY, aggregate=in_order)) == wanted
+    for aggregate in (in_order, name):
+        asked = {**TINY, "aggregate": aggregate, "gradient": Gradient.DETERMINISTIC}
+        found = losses(train_small(**asked))
+        assert found == wanted
+        assert losses(train_small(**asked)) == found
+    with pytest.raises(UsageError, match="adds up its gradient with atomics, in no fixed order"):
+        open_small(**TINY, aggregate=gradients["gather_mean_backward"], gradient=Gradient.DETERMINISTIC)
+
+
+def _sorts_on_the_small_graph_only(entries):
+    """A kernel is first tried on a graph of 11 sources, which nobody transposed."""
+    assert entries.sources == 11, "the loader transposes"
+    idx, indptr, sources, _ = entries
+    rows = indptr.diff().new_tensor(range(len(indptr) - 1)).repeat_interleave(indptr.diff())
+    order = idx.argsort(stable=True)
+    return rows[order], idx.new_tensor([int((idx < source).sum()) for source in range(sources + 1)])
 
 
 @pytest.mark.thorough

@@ -1,0 +1,1 @@
+"""Rows of any length, and attention."""

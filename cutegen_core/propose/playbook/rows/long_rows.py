@@ -1,0 +1,184 @@
+"""Write rows of any length: one block a row, which keeps what fits of it in shared memory between its passes."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import prod
+
+from cutegen_core.propose.playbook.kernels import RowsKernel
+from cutegen_core.propose.playbook.naming import Naming, fresh
+from cutegen_core.propose.playbook.parameters import TensorText
+from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.statements import TermText
+from cutegen_core.propose.playbook.terms import TensorAccess
+from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
+from cutegen_core.records.problem import ITEMSIZE
+
+_TWO_BLOCKS, _ONE_BLOCK = 100 << 10, 200 << 10
+"""Bytes of a row in shared memory where two blocks share an SM, or one has it to itself."""
+_OTHERS = 4 << 10
+"""Bytes of shared memory left to the exchanges of reductions."""
+_GRAIN = 16
+"""Elements of which a kept part has a whole number, so that all that is kept is aligned."""
+_LONG = 16384
+"""Elements of a row from which the largest block pays."""
+
+
+class LongRows:
+    """What the template reads beside the kernel: how each tensor lies along a row, and which are kept."""
+
+    def __init__(self, k: RowsKernel) -> None:
+        self._k = k
+        self._access = dict(zip((t.name for t in k.tensors), k.region.accesses, strict=True))
+        steps = [list(one.terms) for one in k.statements.passes]
+        self.walks = [_tensors(terms) for terms in (*steps, list(k.statements.final))]
+
+    def order(self, tensor: TensorText) -> str:
+        """Return "contiguous", "repeated" (the same all along the fastest dimension of a row) or "single"."""
+        return _order(self._k.region, self._access[tensor.name])
+
+    @cached_property
+    def kept(self) -> list[TensorText]:
+        """Return what more than one walk over the row reads, and no other block."""
+        several = [t for t in self._k.inputs if t.copied and sum(t in walk for walk in self.walks) > 1]
+        return [t for t in several if t.once and self.order(t) == "contiguous"]
+
+    @property
+    def bytes_kept(self) -> int:
+        """Return how many there are of each place of the row."""
+        return sum(self._size(t) for t in self.kept)
+
+    def place(self, tensor: TensorText) -> int:
+        """Return where a kept tensor begins, in bytes for each place of the row."""
+        before = self.kept[: self.kept.index(tensor)]
+        return sum(self._size(t) for t in before)
+
+    def _size(self, tensor: TensorText) -> int:
+        return ITEMSIZE[self._access[tensor.name].dtype]
+
+    @property
+    def whole(self) -> str:
+        """Return the plan's condition under which a row is whole, aligned vectors."""
+        modes, width = self._k.region.reduced, self._k.width
+        texts: dict[str, None] = {self._k.cols: None, modes[-1].extent.text: None}
+        equal: dict[str, None] = {}
+        for tensor in self._k.tensors:
+            if not tensor.copied or self.order(tensor) != "contiguous":
+                continue
+            access = self._access[tensor.name]
+            texts |= dict.fromkeys([access.offset.text, *(m.stride(access).text for m in self._k.region.outer)])
+            step = modes[-1].extent
+            for mode in reversed(modes[:-1]):
+                stride = mode.stride(access).text
+                equal |= {} if stride == step.text else {f"{stride} == {step.text}": None}
+                step = mode.extent.times(step)
+        named = dict.fromkeys(self._k.naming.let("step", t) if t != self._k.cols else t for t in texts if t != "0")
+        return " and ".join([*(f"{name} % {width} == 0" for name in named), *equal])
+
+
+def has_vectors(region: Region) -> bool:
+    """Return whether rows can be read and written by vectors."""
+    varying = [a for a in region.accesses if region.varies(a) and not a.counted]
+    written = [s.out for s in region.stores if region.varies(s.out)]
+    read = [a for a in varying if not any(a is one for one in written)]
+    along = [a for a in read if _order(region, a) == "contiguous"]
+    return bool(along) and all(_order(region, a) == "contiguous" for a in written)
+
+
+def _order(region: Region, access: TensorAccess) -> str:
+    step = 1
+    for mode in reversed(region.reduced):
+        if mode.stride(access).size != step and mode.extent.size != 1:
+            return "repeated" if region.reduced[-1].stride(access).text == "0" else "single"
+        step *= mode.extent.size
+    return "contiguous" if region.reduced[-1].stride(access).text == "1" else "single"
+
+
+def long_rows(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    """Write the kernel alone, for rows of several dimensions or none other."""
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    add_long_rows(piece, k)
+    return piece
+
+
+def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "") -> None:
+    """Add the kernel to a region's others, and its launch under a condition.
+
+    There is one launch for whole vectors and for others: an emulator only believes launches that small workloads make.
+    """
+    rows, length = LongRows(k), prod(mode.extent.size for mode in k.region.reduced)
+    block = piece.param("THREADS", 1024 if length > _LONG else 512 if length > 2048 else 256, 256, 512, 1024)
+    items = piece.param("EACH", 4, 2, 4)
+    smem, size = "", rows.bytes_kept
+    whole = k.pass_number("whole", rows.whole, "bool")
+    if size:
+        fits = _TWO_BLOCKS if length * size <= _TWO_BLOCKS else _ONE_BLOCK
+        choices = [most // size // _GRAIN * _GRAIN for most in (_TWO_BLOCKS // 2, _TWO_BLOCKS, _ONE_BLOCK)]
+        keep = piece.param("KEEP", fits // size // _GRAIN * _GRAIN, *choices)
+        most = f"(smem_max - {_OTHERS}) // {size * _GRAIN} * {_GRAIN}"
+        kept_count = k.pass_number("kept_count", f"min(round_up({k.cols}, {_GRAIN}), {keep}, {most})", "int")
+        smem = f"{kept_count} * {size}"
+    else:
+        kept_count = ""
+    code = render("rows_long.cu.j2", k=k, long=rows, whole=whole, kept_count=kept_count, split="", parts="")
+    piece.code = "\n".join(part for part in (piece.code, code) if part)
+    piece.launch(f"{k.name}<{block}, {items}>", (k.rows,), (block,), k, when, smem)
+
+
+SHARES = (2, 4, 8, 16, 32, 64)
+_SPLIT_FROM, _SHARE, _BLOCKS, _ACROSS = 1 << 18, 1024, 4, 32
+"""Elements from which a second kernel pays, the fewest of a share, blocks an SM, rows of a block of columns."""
+_DTYPE = {"float": "float32", "double": "float64", "long": "int64"}
+
+
+def wanted_shares(region: Region, sm_count: int) -> int:
+    """Return into how many shares rows are best cut that leave most of the device idle; 1: into none.
+
+    They must be reduced once, to nothing but results of rows.
+    """
+    reductions = [t for t in region.terms.terms.values() if t.reduction is not None]
+    plain = all(t.level == 1 and t.ctype in _DTYPE for t in reductions) and not any(
+        region.varies(s.out) for s in region.stores
+    )
+    along = has_vectors(region)
+    rows, length = (prod(m.extent.size for m in modes) for modes in (region.outer, region.reduced))
+    if not plain or not (along or _is_of_columns(region)) or rows * length < _SPLIT_FROM:
+        return 1
+    blocks = rows if along else -(-rows // _ACROSS)
+    return max((n for n in SHARES if n * blocks <= _BLOCKS * sm_count and n * _SHARE <= length), default=1)
+
+
+def _is_of_columns(region: Region) -> bool:
+    walked = [a for a in region.accesses if region.varies(a) and not a.counted]
+    return not any(region.reduced[-1].stride(a).text == "1" for a in walked)
+
+
+def split_rows(region: Region, name: str, naming: Naming, suffix: str, shares: int) -> RegionText:
+    """Write a kernel that reduces each share of a row to scratch, and one that puts the shares of a row together."""
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    (one,) = k.statements.passes
+    splits = piece.param("SPLITS", shares, *SHARES)
+    scratch = [ScratchText(fresh("shares", naming.taken), _DTYPE[r.ctype], (splits, k.rows)) for r in one.reductions]
+    split = "".join(f", {r.ctype}* {r.shares}" for r in one.reductions)
+    parts = "".join(f", {r.shares}" for r in one.reductions)
+    block: tuple[str, ...]
+    if has_vectors(region):
+        block, items = (piece.param("THREADS", 512, 256, 512, 1024),), piece.param("EACH", 4, 2, 4)
+        whole = k.pass_number("whole", LongRows(k).whole, "bool")
+        code = render("rows_long.cu.j2", k=k, long=LongRows(k), whole=whole, kept_count="", split=split, parts=parts)
+        kernel, across = f"{name}<{block[0]}, {items}, {splits}>", k.rows
+    else:
+        block = piece.param("BX", _ACROSS, 32, 64), piece.param("BY", 16, 8, 16)
+        code = render("rows_columns.cu.j2", k=k, p={"BX": block[0], "BY": block[1]}, split=split)
+        kernel, across = f"{name}<{', '.join(block)}, {splits}>", f"ceil_div({k.rows}, {block[0]})"
+    piece.code = code + "\n" + render("rows_finish.cu.j2", k=k, split=split)
+    piece.scratch += scratch
+    arguments = (*k.arguments, *(s.name for s in scratch))
+    piece.launches.append(LaunchText(kernel, (across, splits), block, arguments))
+    piece.launches.append(LaunchText(f"{name}_finish<{splits}>", (f"ceil_div({k.rows}, 128)",), ("128",), arguments))
+    return piece
+
+
+def _tensors(terms: list[TermText]) -> list[TensorText]:
+    found = (t.tensor for t in terms if t.tensor is not None and t.tensor.copied)
+    return list(dict.fromkeys(found))

@@ -1,0 +1,53 @@
+"""Runs that were begun ahead: their results, their order, and their end."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from cutegen_core.evaluate.stages.ahead import RunsAhead
+from cutegen_core.records.errors import MachineError
+
+
+def test_a_run_that_was_begun_is_not_made_again() -> None:
+    ahead: RunsAhead[str] = RunsAhead(2)
+    made = []
+    ahead.begin("a", lambda: made.append("a") or "begun")
+    assert ahead.result("a", lambda: "now") == "begun"
+    assert ahead.result("a", lambda: "now") == "now"
+    assert ahead.result("b", lambda: "now") == "now"
+    assert made == ["a"]
+    ahead.close()
+
+
+def test_without_threads_each_run_is_made_when_it_is_asked_for() -> None:
+    ahead: RunsAhead[str] = RunsAhead(0)
+    ahead.begin("a", lambda: "begun")
+    assert ahead.result("a", lambda: "now") == "now"
+    ahead.close()
+
+
+def test_two_runs_go_on_together_and_what_nobody_asked_for_is_given_up() -> None:
+    ahead: RunsAhead[int] = RunsAhead(2)
+    together = threading.Barrier(2)
+    for key in ("a", "b"):
+        ahead.begin(key, lambda: together.wait(60))
+    assert {ahead.result(key, lambda: 9) for key in ("a", "b")} == {0, 1}
+    held, made = threading.Event(), []
+    for key in ("c", "d", "e"):
+        ahead.begin(key, lambda key=key: made.append(key) or held.wait(0.2) or 1)
+    ahead.close()
+    assert "e" not in made
+
+
+def test_a_machine_error_reaches_who_asks() -> None:
+    ahead: RunsAhead[int] = RunsAhead(1)
+
+    def fail() -> int:
+        raise MachineError("the runner died")
+
+    ahead.begin("a", fail)
+    with pytest.raises(MachineError, match="the runner died"):
+        ahead.result("a", fail)
+    ahead.close()

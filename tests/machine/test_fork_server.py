@@ -1,0 +1,155 @@
+"""Children that are forks of a process with their modules: each as separate as a process of its own, and as mortal."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cutegen_core.machine import forking
+from cutegen_core.machine.worker import Worker
+from cutegen_core.records.errors import MachineError, WorkerLimitError
+from tests.patience import PATIENCE_S, wait_until
+
+DEAR = "import os\nBY = os.getpid()\n"
+CHILD = """
+import os, signal, subprocess, sys, threading
+from cutegen_core.machine.worker import serve
+import dear
+
+def answer(request):
+    if "end" in request:
+        print("the last words", flush=True)
+        os._exit(request["end"])
+    if "signal" in request:
+        os.kill(os.getpid(), request["signal"])
+    if "start" in request:
+        return {"pid": subprocess.Popen(["sleep", "1000"]).pid}
+    return {
+        "pid": os.getpid(), "parent": os.getppid(), "imported_by": dear.BY, "session": os.getsid(0),
+        "threads_at_first": THREADS, "files": FILES, "home": os.environ["HOME"], "arguments": sys.argv[1:],
+        "folder": os.getcwd(), "secret": os.environ.get("A_SECRET", ""), "path": sys.path,
+    }
+
+def main():
+    global THREADS, FILES
+    THREADS = len(os.listdir("/proc/self/task"))
+    FILES = {fd: os.readlink(f"/proc/self/fd/{fd}") for fd in map(int, os.listdir("/proc/self/fd")) if os.path.lexists(f"/proc/self/fd/{fd}")}
+    serve(answer)
+"""  # noqa: E501
+
+
+@pytest.fixture
+def forked(tmp_path, monkeypatch):
+    """Makes workers that are forks of a fork server of this test's own."""
+    (tmp_path / "dear.py").write_text(DEAR)
+    (tmp_path / "child.py").write_text(CHILD)
+    monkeypatch.syspath_prepend(tmp_path)
+    own = forking.ForkServerClient()
+    monkeypatch.setattr(forking, "shared", lambda: own)
+    made = []
+
+    def make(*arguments, imports=("dear",)):
+        made.append(Worker("child", arguments, name="the child", imports=imports))
+        return made[-1]
+
+    yield make
+    for worker in made:
+        worker.close()
+    own.close()
+
+
+def ask(worker, **request):
+    return worker.request(request, PATIENCE_S)
+
+
+def exists(pid):
+    return Path(f"/proc/{pid}").exists()
+
+
+def test_children_share_what_was_imported_and_nothing_else(forked, tmp_path, monkeypatch):
+    monkeypatch.setenv("A_SECRET", "sk-1")
+    first, second = forked("a", "b"), forked("c")
+    one, elsewhere = ask(first), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    two = ask(second)
+    assert one["imported_by"] == two["imported_by"] == one["parent"] == two["parent"]
+    assert one["pid"] != two["pid"]
+    assert one["session"] == one["pid"]
+    assert one["threads_at_first"] == 1
+    assert (one["arguments"], two["arguments"]) == (["a", "b"], ["c"])
+    assert two["folder"] == str(elsewhere) != one["folder"]
+    assert one["home"] != two["home"]
+    assert Path(one["home"]).is_dir()
+    assert one["secret"] == ""
+    assert two["path"] == sys.path
+    for said in (one, two):
+        kinds = [name.split(":")[0] for fd, name in said["files"].items() if int(fd) > 2 and "/proc/" not in name]
+        assert kinds == ["pipe", "pipe"], "its requests and its answers, and no other child's"
+
+
+def test_what_a_child_starts_ends_with_it(forked):
+    worker = forked()
+    started, child = ask(worker, start=1)["pid"], ask(worker)["pid"]
+    worker.close()
+    assert not exists(child)
+    wait_until(lambda: not exists(started), "its own child lives on")
+
+
+def test_how_a_child_ended_is_said_with_its_last_words_and_the_next_request_has_another(forked):
+    worker = forked()
+    before = ask(worker)["pid"]
+    with pytest.raises(MachineError, match=r"(?s)died with exit code 3\..*the last words"):
+        ask(worker, end=3)
+    with pytest.raises(WorkerLimitError, match="killed"):
+        ask(worker, signal=signal.SIGKILL)
+    assert ask(worker)["pid"] != before
+
+
+def test_children_die_with_their_fork_server_and_the_next_ones_have_another(forked):
+    worker, other = forked(), forked()
+    one, two = ask(worker), ask(other)
+    os.kill(one["parent"], signal.SIGKILL)
+    wait_until(lambda: not exists(two["pid"]) or "Z" in Path(f"/proc/{two['pid']}/stat").read_text(), "it lives on")
+    assert ask(worker)["parent"] != one["parent"]
+    assert ask(other)["parent"] == ask(worker)["parent"]
+
+
+def test_a_module_that_cannot_be_imported_is_named(forked):
+    assert ask(forked(imports=("nowhere_to_be_found",)))["arguments"] == []
+    bad = Worker("not_there_either", name="the bad one", imports=("dear",))
+    with pytest.raises(MachineError, match="No module named 'not_there_either'"):
+        bad.request({}, PATIENCE_S)
+
+
+CLIENT = """
+import sys, threading
+from cutegen_core.machine.worker import Worker
+said = Worker("child", name="the child", imports=("dear",)).request({}, 60)
+print(said["pid"], said["parent"], flush=True)
+threading.Event().wait()
+"""
+
+
+def test_everything_ends_with_the_client(forked, tmp_path):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", CLIENT], stdout=subprocess.PIPE, text=True, env=environment) as client:
+        assert client.stdout
+        pids = [int(word) for word in client.stdout.readline().split()]
+        client.kill()
+    wait_until(lambda: not any(exists(pid) for pid in pids), "the child or the fork server lives on")
+
+
+def test_a_fork_server_without_children_ends_after_a_while(forked, monkeypatch):
+    from cutegen_core.machine import fork_server
+
+    monkeypatch.setattr(fork_server, "IDLE_S", 0.0)
+    control, theirs = fork_server.socket.socketpair(type=fork_server.socket.SOCK_SEQPACKET)
+    with control:
+        fork_server.ForkServer(theirs).serve()  # returns
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    theirs.close()
