@@ -6,22 +6,19 @@ python -m benchmarks.menus [FILE.py ...]      (the built-in problems and those o
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from benchmarks.conditions import write
+from cutegen_core.machine.device import choose_device
 from cutegen_core.problems import library
 from cutegen_core.propose.families.classify import classify, is_chain
 from cutegen_core.propose.port import ProposalRequest
 from cutegen_core.propose.prompting.facts import bounds_of
 from cutegen_core.propose.prompting.offers import offered, traits_of
-from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.wording import micros
-from cutegen_core.session import start
-from cutegen_core.trajectory.store import Store
-from cutegen_core.wiring import Tools
+from tests.shared_tools import SharedTools
 
 KERNELS = Path(__file__).parents[1] / "tests" / "data"
 
@@ -33,16 +30,14 @@ def problems(names: list[str]) -> list[Problem]:
     return own if names else [*library.catalogue(), *own]
 
 
-def row(problem: Problem, store: Store, tools: Tools) -> dict[str, Any]:
-    session = start.create(store, problem, answered_by=AnsweredBy.PERSON)
-    settings = store.events(session)[0].event.settings  # type: ignore[union-attr]
-    evaluator, workload = tools.evaluator(session, settings), problem.workloads[-1]
-    signature, graph = evaluator.signature(workload), evaluator.graph(workload)
-    request = ProposalRequest(problem, signature, graph, evaluator.device, None)
+def row(problem: Problem, tools: SharedTools) -> dict[str, Any]:
+    reference, workload = tools.reference(problem), problem.workloads[-1]
+    signature, graph = reference.signature(workload), reference.graph(workload)
+    request = ProposalRequest(problem, signature, graph, choose_device("sm_90a"), None)
     family, bounds = classify(graph), bounds_of(request)
     return {
         "problem": problem.name,
-        "class": family.name + (" in a chain" if is_chain(graph) else ""),
+        "class": family.name + (" in a chain" if is_chain(graph) and family.otherwise is None else ""),
         "menu": [item.key for item in offered(request) if item.kind == "structure"],
         "true": sorted(traits_of(request)),
         "exemplar": family.exemplar_solves or (f"that of {family.exemplar_of}" if family.exemplar_of else "none"),
@@ -51,17 +46,13 @@ def row(problem: Problem, store: Store, tools: Tools) -> dict[str, Any]:
 
 
 def main() -> None:
-    rows = []
-    with tempfile.TemporaryDirectory(prefix="cutegen-menus-") as folder:
-        store = Store(Path(folder) / "store.db")
-        tools = Tools(store)
-        for problem in problems(sys.argv[1:]):
-            rows.append(row(problem, store, tools))
-            last = rows[-1]
-            print(f"{last['problem']:36} {last['class']:34} {last['bound']:20} {last['exemplar']:18}", flush=True)
-            print(f"    {', '.join(last['menu'])}\n    ({', '.join(last['true'])})", flush=True)
-        tools.close()
-        store.close()
+    rows, tools = [], SharedTools()
+    for problem in problems(sys.argv[1:]):
+        rows.append(row(problem, tools))
+        last = rows[-1]
+        print(f"{last['problem']:36} {last['class']:34} {last['bound']:20} {last['exemplar']:18}", flush=True)
+        print(f"    {', '.join(last['menu'])}\n    ({', '.join(last['true'])})", flush=True)
+    tools.close()
     write("menus", {"problems": len(rows), "rows": rows})
 
 

@@ -37,7 +37,7 @@ _LIGHT = VIEWS | {
 TRAITS = (
     "product", "halves", "float32 products", "skinny", "square", "few tiles", "last dimension", "inner dimension",
     "few long rows", "algebra", "epilogue", "reduction after", "attention", "rows of softmax", "depthwise",
-    "dense convolution", "pooling", "several operations", "special functions",
+    "dense convolution", "pooling", "several operations", "special functions", "permuted",
 )  # fmt: skip
 """What an item of a menu may need of a problem; `prompting.offers` finds what is true. Tensor cores take products of
 "halves" as they are."""

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 
 from cutegen_core.evaluate.roofline.products import CountedProduct, products
@@ -18,8 +18,9 @@ from cutegen_core.propose.port import ProposalRequest
 from cutegen_core.propose.prompting import graph_notes
 from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Graph, Node
-from cutegen_core.records.operations import Flow
+from cutegen_core.records.operations import VIEWS, Flow
 
+_SAME_VALUES = VIEWS | {Flow.COPY}
 _SKINNY = 16
 _TILE = 128
 _LONG = 4096
@@ -58,12 +59,12 @@ def _of_products(request: ProposalRequest) -> Iterator[str]:
         return
     heaviest = max(counted, key=lambda product: product.flops)
     yield "product"
-    if heaviest.dtype in _HALVES:
+    nodes = {node.name: node for node in request.graph.nodes}
+    origins = {_origin(name, nodes).dtype for name in (heaviest.left, heaviest.right) if name in nodes}
+    if origins <= {*_HALVES} or (heaviest.dtype == "float32" and "tf32" in request.problem.allow):
         yield "halves"
-    if heaviest.dtype == "float32":
+    elif heaviest.dtype == "float32":
         yield "float32 products"
-        if "tf32" in request.problem.allow:
-            yield "halves"
     sides = _sides(request.graph, heaviest)
     if min(sides) <= _SKINNY:
         yield "skinny"
@@ -72,6 +73,17 @@ def _of_products(request: ProposalRequest) -> Iterator[str]:
     tiles = prod(-(-side // _TILE) for side in sides)
     if tiles < request.device.sm_count and heaviest.inner >= _LONG // 4:
         yield "few tiles"
+
+
+def _origin(name: str, nodes: Mapping[str, Node]) -> Node:
+    """Return what an operand is a cast or a view of: halves that are widened are halves."""
+    node = nodes[name]
+    while ops.traits(node).flow in _SAME_VALUES:
+        before = next((operand for operand in node.operands() if operand in nodes), None)
+        if before is None:
+            return node
+        node = nodes[before]
+    return node
 
 
 def _sides(graph: Graph, product: CountedProduct) -> tuple[int, int]:
@@ -119,8 +131,8 @@ def _of_graph(request: ProposalRequest) -> Iterator[str]:
     after = flows[heavy[-1] + 1 :] if heavy else []
     if any(flow in _AFTER for flow in after):
         yield "epilogue"
-    first = flows[heavy[0] + 1 :] if heavy else []
-    if any(flow in _SUMS for flow in first):
+    multiplies = [place for place, flow in enumerate(flows) if flow in _PRODUCTS] or heavy[:1]
+    if multiplies and any(flow in _SUMS for flow in flows[multiplies[-1] + 1 :]):
         yield "reduction after"
     if Flow.ATTENTION in flows or (Flow.SOFTMAX in flows and sum(flow is Flow.PRODUCT for flow in flows) > 1):
         yield "attention"
@@ -130,6 +142,8 @@ def _of_graph(request: ProposalRequest) -> Iterator[str]:
         yield "depthwise" if _is_depthwise(graph) else "dense convolution"
     if Flow.POOLING in flows:
         yield "pooling"
+    if Flow.PERMUTE in flows:
+        yield "permuted"
     pointwise = [node for node in graph.nodes if ops.traits(node).flow in _AFTER]
     if len(pointwise) > 1:
         yield "several operations"
@@ -137,10 +151,8 @@ def _of_graph(request: ProposalRequest) -> Iterator[str]:
         yield "special functions"
 
 
-_HEAVY = (
-    Flow.PRODUCT, Flow.CONTRACTION, Flow.CONVOLUTION, Flow.TRANSPOSED_CONVOLUTION, Flow.ATTENTION, Flow.SOFTMAX,
-    Flow.NORMALISATION, Flow.REDUCTION, Flow.LOSS, Flow.POOLING, Flow.SCAN,
-)  # fmt: skip
+_PRODUCTS = (Flow.PRODUCT, Flow.CONTRACTION, Flow.CONVOLUTION, Flow.TRANSPOSED_CONVOLUTION, Flow.ATTENTION)
+_HEAVY = (*_PRODUCTS, Flow.SOFTMAX, Flow.NORMALISATION, Flow.REDUCTION, Flow.LOSS, Flow.POOLING, Flow.SCAN)
 
 
 def _is_depthwise(graph: Graph) -> bool:

@@ -418,6 +418,7 @@ def offers(request):
         ("relu", {"vectorise"}, {"fuse", "cheaper-math"}),
         ("gelu", {"cheaper-math"}, set()),
         ("conv", {"implicit-gemm", "split-tf32"}, {"tensor-core"}),
+        ("gather_rows", {"row-per-warp"}, {"fuse"}),
         ("pool", {"input-halo"}, {"implicit-gemm", "split-tf32"}),
     ],
 )
