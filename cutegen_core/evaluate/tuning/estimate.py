@@ -9,7 +9,8 @@
                128 bytes. Counts are static: the mix of the whole kernel stands for the mix of its inner loop
     pipe       products of float32 on tensor cores take three passes of TF32; halves without MMA take the fp32 pipe
 
-It does not know how often a loop reads what it has read, what caches keep, nor bank conflicts.
+It does not know how often a loop reads what it has read, what caches keep, bank conflicts, or whether neighbouring
+threads read neighbouring addresses.
 """
 
 from __future__ import annotations
