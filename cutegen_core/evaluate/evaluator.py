@@ -39,7 +39,7 @@ from cutegen_core.machine.turns import Turns
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.graph import Graph
-from cutegen_core.records.performance import BEST, EXISTING, Estimate, Peaks, Performance, Profile, Untimed
+from cutegen_core.records.performance import BEST, EXISTING, KernelEstimate, Peaks, Performance, Profile, Untimed
 from cutegen_core.records.problem import Problem, Signature, Values, Workload, WorkloadRole
 from cutegen_core.records.trial import (
     Correctness,
@@ -340,7 +340,7 @@ class _Run:
                 return Untimed(EXISTING, f"it does not pass: {failure.status}: {failure.message}")
         return BuiltKernel(run.planned, run.compiled.plain)
 
-    def _estimate(self) -> Estimate:
+    def _estimate(self) -> KernelEstimate:
         """Return what the static model expects of a kernel that is not timed."""
         evaluator, problem = self.evaluator, self.evaluator.problem
         rates = evaluator.peaks or nominal_peaks(evaluator.device)

@@ -110,7 +110,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class KernelEstimate:
     """What a static model expects of a kernel that was not timed, to rank it: no time (`evaluate.tuning.estimate`).
 
     Attributes:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from cutegen_core.records.performance import Estimate, Performance
+from cutegen_core.records.performance import KernelEstimate, Performance
 
 
 class ExecutorKind(StrEnum):
@@ -317,7 +317,7 @@ class Trial:
     marks: tuple[Mark, ...] = ()
     started_at: float = 0.0
     cached: bool = False
-    estimate: Estimate | None = None
+    estimate: KernelEstimate | None = None
 
     def __post_init__(self) -> None:
         law = LAWS[self.status]

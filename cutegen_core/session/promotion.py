@@ -2,7 +2,7 @@
 
 Timed in turns with the best, the comparison decides: over several benchmark workloads the geometric mean, and none may
 become slower. Where the best could not be timed with it, a person decides. A
-kernel that was not timed becomes the best by itself only if the best was not timed, either; a model's only if its
+kernel that was not measured becomes the best by itself only if the best was not measured, either; a model's only if its
 estimate is lower than the best's.
 """
 
@@ -17,7 +17,7 @@ from cutegen_core.records.wording import factor_words, micros
 from cutegen_core.trajectory.state import State, Step
 
 BETTER_BY_ESTIMATE = 0.99
-"""Estimate, in estimates of the best, up to which a kernel that was not timed becomes the best."""
+"""KernelEstimate, in estimates of the best, up to which a kernel that was not measured becomes the best."""
 
 
 def doubt(step: Step) -> str:
@@ -33,7 +33,7 @@ def doubt(step: Step) -> str:
 
 
 def not_faster(state: State, step: Step) -> str:
-    """Return why a kernel that passed is not the new best, "" if it is, or if the best was not timed."""
+    """Return why a kernel that passed is not the new best, "" if it is, or if the best was not measured."""
     took, least = _latency_ms(step), _latency_ms(state.best_step)
     if least is None:
         return "" if took is not None else _by_estimate(state, step)
@@ -60,7 +60,7 @@ def _by_estimate(state: State, step: Step) -> str:
     theirs = best.tried.estimate_us if best.tried else None
     if ours is None or theirs is None or ours <= BETTER_BY_ESTIMATE * theirs:
         return ""
-    return f"not timed; estimate {micros(ours)}, and the best's is {micros(theirs)}"
+    return f"not measured; estimate {micros(ours)}, and the best's is {micros(theirs)}"
 
 
 def outcome(state: State, step: Step, kept: str) -> Outcome:
@@ -78,6 +78,6 @@ def _shape_words(shape: ShapeTime) -> str:
 
 
 def _latency_ms(step: Step | None) -> float | None:
-    """Return the step's latency; None if any workload was not timed, since the others do not stand for it."""
+    """Return the step's latency; None if any workload was not measured, since the others do not stand for it."""
     tried = step.tried if step else None
     return tried.latency_ms if tried and Mark.NOT_TIMED not in tried.marks else None

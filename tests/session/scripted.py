@@ -25,7 +25,7 @@ from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.decision import Decision, DecisionKind
 from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.records.graph import Graph
-from cutegen_core.records.performance import Estimate, Peaks, Profile
+from cutegen_core.records.performance import KernelEstimate, Peaks, Profile
 from cutegen_core.records.problem import Problem, Signature, Values, Workload
 from cutegen_core.records.trial import (
     LAWS,
@@ -99,7 +99,7 @@ class ScriptedEvaluator:
         }
         lawful = {name: value for name, value in evidence.items() if name not in LAWS[status].must_not}
         guessed = float(_said(candidate.source, "estimate") or 0)
-        estimate = Estimate(guessed, guessed, 0.0) if passed and guessed else None
+        estimate = KernelEstimate(guessed, guessed, 0.0) if passed and guessed else None
         return Trial(candidate.key, status, (result,), ExecutorKind.CPU, estimate=estimate, **lawful)
 
     def plan(self, source: str) -> StageFailure:

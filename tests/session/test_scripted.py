@@ -109,7 +109,7 @@ def test_without_a_clock_a_models_kernel_becomes_the_best_by_its_estimate(tmp_pa
         assert outcomes == [
             Outcome.PROMOTED, Outcome.PROMOTED, Outcome.KEPT, Outcome.KEPT, Outcome.KEPT, Outcome.PROMOTED,
         ]  # fmt: skip
-        assert state.steps[3].note == "not timed; estimate 60 µs, and the best's is 40 µs"
+        assert state.steps[3].note == "not measured; estimate 60 µs, and the best's is 40 µs"
         assert desk.store.text(state.best) == sources[-1]
 
 

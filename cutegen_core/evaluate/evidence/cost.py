@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cutegen_core.records.evidence import Remark, Section, Tone, Topic
-from cutegen_core.records.performance import Estimate
+from cutegen_core.records.performance import KernelEstimate
 from cutegen_core.records.trial import KernelResources, Occupancy, Resources
 from cutegen_core.records.wording import dims, micros
 
@@ -66,7 +66,7 @@ def _in_one_line(kernel: KernelResources, found: Resources, workloads: Sequence[
     return f"{kernel.kernel}: {', '.join(parts)}{told}"
 
 
-def estimate_text(found: Estimate) -> str:
+def estimate_text(found: KernelEstimate) -> str:
     """Write an estimate: "estimate 4.11 ms, 50 % of the bound (memory 60.1 µs, arithmetic 4.11 ms)"."""
     share = f", {100 * found.share:.0f} % of the bound" if found.share else ""
     parts = f"memory {micros(found.memory_us)}, arithmetic {micros(found.arithmetic_us)}"

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from cutegen_core.evaluate.timing.statistics import geometric_mean
 from cutegen_core.evaluate.tuning.static_model import LaunchedWorkload, cost, waste, width_of
 from cutegen_core.machine.device import Device
-from cutegen_core.records.performance import Bound, Estimate, Peaks
+from cutegen_core.records.performance import Bound, KernelEstimate, Peaks
 from cutegen_core.records.trial import KernelResources
 
 _WARPS_A_CYCLE = 4
@@ -40,12 +40,12 @@ class WorkloadOnDevice(NamedTuple):
 
 def estimate(
     workloads: Sequence[WorkloadOnDevice], kernels: Sequence[KernelResources], device: Device, peaks: Peaks
-) -> Estimate:
+) -> KernelEstimate:
     """Return the estimate of a compiled kernel."""
     found = [_of_workload(workload, kernels, device, peaks) for workload in workloads]
     means = [geometric_mean([max(each, 1e-9) for each in column]) for column in zip(*found, strict=True)]
     us, memory, arithmetic, bound = means
-    return Estimate(us, memory, arithmetic, bound if all(workload.bound for workload in workloads) else 0.0)
+    return KernelEstimate(us, memory, arithmetic, bound if all(workload.bound for workload in workloads) else 0.0)
 
 
 def _of_workload(

@@ -116,7 +116,7 @@ def _timing(request: ProposalRequest) -> str:
     trial = request.base_trial
     if trial is None or not trial.passed:
         return ""
-    guessed = f"Passed, not timed; {cost.estimate_text(trial.estimate)}" if trial.estimate else ""
+    guessed = f"Passed, not measured; {cost.estimate_text(trial.estimate)}" if trial.estimate else ""
     named = [shape.workload.name for shape in request.shapes]
     spent = cost.one_line(trial.resources, named) if trial.resources else ""
     return "\n".join(part for part in (profile_notes.timing_text(trial), guessed, spent) if part)

@@ -23,7 +23,7 @@ from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.performance import (
     Bound,
     Conditions,
-    Estimate,
+    KernelEstimate,
     KernelProfile,
     Metric,
     Peaks,
@@ -387,7 +387,7 @@ def test_every_class_has_a_menu_of_its_own(kind):
 def test_every_class_that_is_found_here_is_a_family():
     assert {*CLASSES.values(), *(kind for _, kind in OTHERS.values())} == {
         "elementwise", "reduction", "softmax and attention", "gemm", "convolution and pooling", "scan",
-        "gather and segment", "fused chain", "other",
+        "gather and segment", "other",
     } <= set(FAMILIES)  # fmt: skip
 
 
@@ -412,7 +412,7 @@ def offers(request):
         ("matmul_bias_relu", {"fuse-epilogue"}, {"algebra"}),
         ("matvec", {"skinny"}, {"shared-tile", "register-tile", "split-tf32"}),
         ("layernorm", {"row-per-block", "vectorise", "one-pass"}, {"inner-dimension", "split-row"}),
-        ("max_reduction", {"inner-dimension"}, {"row-per-block"}),
+        ("sum_reduction", {"inner-dimension"}, {"row-per-block"}),
         ("softmax", {"online-softmax"}, {"tile-kv", "split-tf32"}),
         ("attention", {"tile-kv", "split-tf32"}, {"online-softmax", "tensor-core"}),
         ("relu", {"vectorise"}, {"fuse", "cheaper-math"}),
@@ -447,13 +447,13 @@ def test_what_the_kernel_does_already_is_not_offered(request_for):
 
 
 def test_the_estimate_and_the_resources_stand_under_the_kernel_and_in_the_history(request_for):
-    trial = replace(passed_trial(), estimate=Estimate(120.0, 120.0, 4.0, 80.0))
+    trial = replace(passed_trial(), estimate=KernelEstimate(120.0, 120.0, 4.0, 80.0))
     step = replace(tried("seed: plain")[0], cost="estimate 120 µs, 32 registers, 1024 B shared")
     request = replace(
         request_for("layernorm"), base=Candidate(EXAMPLE, Author.MODEL), base_trial=trial, attempts=(step,)
     )
     text = prompting.optimise(request).text
-    assert "Passed, not timed; estimate 120 µs, 67 % of the bound (memory 120 µs, arithmetic 4 µs)" in text
+    assert "Passed, not measured; estimate 120 µs, 67 % of the bound (memory 120 µs, arithmetic 4 µs)" in text
     assert "scale<256>: 32 registers, 16 B spilled, 1024 B shared; SASS: FFMA 12" in text
     assert "- step 1: seed: plain -> x; estimate 120 µs, 32 registers, 1024 B shared" in text
 

@@ -116,7 +116,7 @@ def test_a_mediocre_model_is_brought_to_an_accepted_kernel(desk, serve, name, id
 
     assert state.status is SessionState.ACCEPTED, state.reason
     last = state.steps[4]
-    assert last.outcome is Outcome.PROMOTED or last.note.startswith("not timed; estimate")
+    assert last.outcome is Outcome.PROMOTED or last.note.startswith("not measured; estimate")
     assert desk.store.text(last.candidate) == better
     assert [s.status for s in state.steps if s.tried] == [
         Status.COMPILE_ERROR,
