@@ -17,7 +17,7 @@ from cutegen_core.records.wording import factor_words, micros
 from cutegen_core.trajectory.state import State, Step
 
 BETTER_BY_ESTIMATE = 0.99
-"""KernelEstimate, in estimates of the best, up to which a kernel that was not measured becomes the best."""
+"""Estimate, in estimates of the best, up to which a kernel that was not measured becomes the best."""
 
 
 def doubt(step: Step) -> str:
