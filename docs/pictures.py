@@ -130,7 +130,7 @@ PICTURES: dict[str, tuple[Picture, ...]] = {
         Picture(
             "session-diagnosis",
             "/session?id={repair}&step=1",
-            "Why did it fail? The compiler's errors at my lines, and the model's diagnosis.",
+            "Why did it fail? The evidence, and the model's diagnosis of it.",
         ),
         Picture(
             "session-replies", "/session?id={repair}&pane=prompt&view=split", "What was asked, and what came back?"

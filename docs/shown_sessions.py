@@ -29,16 +29,15 @@ from tests.pages.role_stories import TINY
 from tests.pages.stories import KERNEL
 
 RECORDING = Path(__file__).parent.parent / "assets" / "recordings" / "softmax-h200.jsonl.gz"
-USING = "using namespace cute;"
+RIGHT, WRONG = "result(c) = expf(row(c) - largest) / sum;", "result(c) = expf(row(c) - largest);"
 REPLIES = (
     "Idea: seed, one block a row\nEffect: correct, three reads of x\nRisk: none\n"
-    f"```cpp\n{KERNEL.replace(USING, '')}```\n",
-    "Cause: the names of CuTe are used without their namespace\n"
-    "Evidence: line 35, identifier make_gmem_ptr is undefined, and all that follows from it\n"
-    "Fix: open the namespace cute below the include; change nothing else",
-    "Idea: seed, one block a row\n<<<<<<< SEARCH\n#include <cute/tensor.hpp>\n=======\n"
-    f"#include <cute/tensor.hpp>\n{USING}\n>>>>>>> REPLACE\n",
-)  # fmt: skip
+    f"```cpp\n{KERNEL.replace(RIGHT, WRONG)}```\n",
+    "Cause: nothing is divided by the sum of the row\n"
+    "Evidence: every element is wrong, and a row's values do not add up to 1\n"
+    "Fix: divide by sum in the last loop; change nothing else",
+    f"Idea: seed, one block a row\n<<<<<<< SEARCH\n{WRONG}\n=======\n{RIGHT}\n>>>>>>> REPLACE\n",
+)
 
 
 class Shown(NamedTuple):

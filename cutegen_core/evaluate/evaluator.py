@@ -14,6 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cutegen_core.evaluate.roofline import peaks
+from cutegen_core.evaluate.roofline.bounds import graph_bound
+from cutegen_core.evaluate.roofline.nominal import nominal_peaks
+from cutegen_core.evaluate.roofline.work import graph_work
 from cutegen_core.evaluate.stages import preparing
 from cutegen_core.evaluate.stages.existing import ExistingKernel
 from cutegen_core.evaluate.stages.other_values import choose_values
@@ -25,6 +28,8 @@ from cutegen_core.evaluate.stages.watch import SilentWatch, StageFailure, Watch,
 from cutegen_core.evaluate.timing.contest import Race, RaceResult
 from cutegen_core.evaluate.timing.measured import MeasuredPoints
 from cutegen_core.evaluate.timing.timer import Timer
+from cutegen_core.evaluate.tuning.estimate import WorkloadOnDevice, estimate
+from cutegen_core.evaluate.tuning.static_model import LaunchedWorkload
 from cutegen_core.evaluate.variant import StopOnlyWatch
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.port import Executor
@@ -34,7 +39,7 @@ from cutegen_core.machine.turns import Turns
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.graph import Graph
-from cutegen_core.records.performance import BEST, EXISTING, Peaks, Performance, Profile, Untimed
+from cutegen_core.records.performance import BEST, EXISTING, KernelEstimate, Peaks, Performance, Profile, Untimed
 from cutegen_core.records.problem import Problem, Signature, Values, Workload, WorkloadRole
 from cutegen_core.records.trial import (
     Correctness,
@@ -255,6 +260,7 @@ class _Run:
             performance=Performance(tuple(self.timing.workloads)) if self.timing and self.timing.workloads else None,
             marks=() if failure else self._marks(),
             started_at=self.started_at,
+            estimate=None if failure or self.timing else self._estimate(),
         )
 
     # ---- stages
@@ -333,6 +339,19 @@ class _Run:
             if failure:
                 return Untimed(EXISTING, f"it does not pass: {failure.status}: {failure.message}")
         return BuiltKernel(run.planned, run.compiled.plain)
+
+    def _estimate(self) -> KernelEstimate:
+        """Return what the static model expects of a kernel that is not timed."""
+        evaluator, problem = self.evaluator, self.evaluator.problem
+        rates = evaluator.peaks or nominal_peaks(evaluator.device)
+        assert self.resources
+        workloads = []
+        for workload in problem.with_role(WorkloadRole.BENCHMARK) or problem.workloads[-1:]:
+            signature, graph = evaluator.signature(workload), evaluator.graph(workload)
+            bound = graph_bound(graph_work(graph, signature), rates, problem.allow) if graph.nodes else None
+            launched = LaunchedWorkload(signature, self.planned.plans[workload.name])
+            workloads.append(WorkloadOnDevice(launched, bound))
+        return estimate(workloads, self.resources.kernels, evaluator.device, rates)
 
     def _marks(self) -> tuple[Mark, ...]:
         marks = set(self.timing.marks) if self.timing else {Mark.NOT_TIMED}

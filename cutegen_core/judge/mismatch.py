@@ -16,6 +16,9 @@ Mask = NDArray[np.bool_]
 
 _LARGEST_PERIOD = 64
 _ALIKE = 1e-3
+_CLOSE = 2e-2
+_FAR_BETTER = 0.05
+"""Share of the errors that may be left where a pattern of the values is to explain them."""
 
 
 def find_pattern(got: Array, want: Array, wrong: Mask, poison: Mask) -> str:
@@ -40,19 +43,31 @@ def _whole(got: Array, want: Array, poison: Mask) -> str:
     return _rearranged(got, want) or _scaled(got, want)
 
 
+def _explains(got: Array, other: Array, want: Array) -> bool:
+    """Return whether `got` is `other` far better than it is `want`: values that are merely close explain nothing."""
+    if not _alike(got, other):
+        return False
+    return _distance(got, other) <= _FAR_BETTER * _distance(got, want)
+
+
+def _distance(left: Array, right: Array) -> float:
+    return float(np.abs(left.astype(np.float64) - right.astype(np.float64)).max(initial=0.0))
+
+
 def _rearranged(got: Array, want: Array) -> str:
     if got.ndim >= 2:
         rows, columns = got.shape[-2:]
         turned = np.swapaxes(want, -1, -2).reshape(got.shape)
-        if min(rows, columns) > 1 and _alike(got, turned):
+        if min(rows, columns) > 1 and _explains(got, turned, want):
             return "got is want transposed" + (" (written with the wrong leading dimension)" if rows != columns else "")
         for axis, name in ((-1, "columns"), (-2, "rows")):
-            if got.shape[axis] > 1 and _alike(got, np.flip(want, axis)):
+            if got.shape[axis] > 1 and _explains(got, np.flip(want, axis), want):
                 return f"got is want with its {name} reversed"
     shift = _shift(got.reshape(-1), want.reshape(-1))
     if shift:
         return f"got is want shifted by {shift} element{'s' if abs(shift) > 1 else ''}"
-    if _alike(np.sort(got, axis=None), np.sort(want, axis=None)):
+    ours, theirs = np.sort(got, axis=None), np.sort(want, axis=None)
+    if _alike(ours, theirs) and _distance(ours, theirs) <= _FAR_BETTER * _distance(got, want):
         return "the right values in the wrong places (a permutation)"
     return ""
 
@@ -62,7 +77,8 @@ def _shift(got: Array, want: Array) -> int:
     for k in (1, -1, 2, -2, 4, -4, 8, -8, 16, -16, 32, -32):
         if abs(k) * 2 < got.size:
             ours, theirs = (got[:-k], want[k:]) if k > 0 else (got[-k:], want[:k])
-            if _alike(ours, theirs):
+            same = want[: ours.size] if k > 0 else want[-ours.size :]
+            if _explains(ours, theirs, same):
                 return k
     return 0
 
@@ -173,9 +189,23 @@ def _what(got: Array, want: Array, poison: Mask) -> str:
         return "0"
     if len(got) > 2 and _constant(got):
         return f"always {_short(got[0])}"
+    close = _close(got, want)
+    if close:
+        return close
     if len(got) > 3 and np.isfinite(got.astype(np.float64)).all():
         return _scaled(got, want).replace("got is want", "want")
     return ""
+
+
+def _close(got: Array, want: Array) -> str:
+    """Say how close the wrong elements are, where they are; return "" otherwise."""
+    ours, theirs = got.astype(np.float64), want.astype(np.float64)
+    if got.dtype.kind != "f" or not (np.isfinite(ours).all() and np.isfinite(theirs).all()):
+        return ""
+    share = _distance(ours, theirs) / max(float(np.abs(theirs).max(initial=0.0)), 1e-300)
+    if not 0 < share <= _CLOSE:
+        return ""
+    return f"close to want, within {100 * share:.2g} % of its largest, as by rounding in a lower precision"
 
 
 def _alike(left: Array, right: Array) -> bool:

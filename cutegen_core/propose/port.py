@@ -17,7 +17,7 @@ from cutegen_core.records.event import AnsweredBy, Role, SuiteTried
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.performance import Peaks, Profile, ShapeTime
 from cutegen_core.records.problem import Problem, Signature, Values, Workload
-from cutegen_core.records.trial import Status, Trial
+from cutegen_core.records.trial import ExecutorKind, Status, Trial
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Attempt:
         outcome: what became of it, in words: "promoted", "failed: ...", "rejected: too long".
         rejected: the person turned it down.
         shapes: its times, where there are several timed workloads.
+        cost: its time or estimate, and its resources, in words.
     """
 
     step: int
@@ -40,6 +41,7 @@ class Attempt:
     promoted: bool = False
     rejected: bool = False
     shapes: tuple[ShapeTime, ...] = ()
+    cost: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Call:
 
 @dataclass(frozen=True)
 class BenchmarkShape:
-    """A workload that is timed, and its tensors."""
+    """A workload, and its tensors."""
 
     workload: Workload
     signature: Signature
@@ -76,6 +78,7 @@ class ProposalRequest:
         base: the candidate to go on from, None for the seed.
         base_trial: the trial of `base`, when it was tried.
         failure: of the step before, when this step mends it; not the base's where a reply held no kernel.
+        failed_reply: that reply.
         instruction: what the person asked for, "" when nothing.
         standing: instructions of the person that hold for every step.
         calls: the exchanges of this step so far whose answers count, in order.
@@ -88,6 +91,8 @@ class ProposalRequest:
         others: the graph, with its signature, at workloads that are not timed; empty where nobody may need them.
         bears: kinds of values on which the reference can judge a kernel.
         suites: what became of the testing role's suites, in this session.
+        executor: what runs the kernels.
+        untimed: every workload that is not timed.
     """
 
     problem: Problem
@@ -111,6 +116,15 @@ class ProposalRequest:
     others: tuple[tuple[Graph, Signature], ...] = ()
     bears: tuple[Values, ...] = ()
     suites: tuple[SuiteTried, ...] = ()
+    executor: ExecutorKind = ExecutorKind.CPU
+    untimed: tuple[BenchmarkShape, ...] = ()
+    failed_reply: str = ""
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether a kernel of this session passed before."""
+        passed = any(attempt.status is Status.PASSED for attempt in self.attempts)
+        return passed or (self.base_trial is not None and self.base_trial.passed)
 
 
 @dataclass(frozen=True)
@@ -167,11 +181,19 @@ class WantsStudy:
 
 @dataclass(frozen=True)
 class Unparsed:
-    """A reply without a new kernel file; `reason` says what is missing, or which block does not apply."""
+    """A reply without a new kernel file.
+
+    Attributes:
+        reason: what is missing, or which blocks do not apply.
+        idea: what it says it tries.
+        partial: other blocks of it apply.
+    """
 
     reply: str
     reason: str
     patch_failed: bool = False
+    idea: str = ""
+    partial: bool = False
 
 
 @dataclass(frozen=True)

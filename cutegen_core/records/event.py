@@ -243,6 +243,7 @@ class Tried:
         against_best: how it compared with the best kernel of that moment, timed in turns; None where it was not.
         shapes: each benchmark workload, where there are several.
         best_untimed: why that best kernel could not be timed beside it.
+        estimate_us: of a kernel that passed where nothing is timed.
     """
 
     step: int
@@ -259,6 +260,7 @@ class Tried:
     best_untimed: str = ""
     marks: tuple[Mark, ...] = ()
     shapes: tuple[ShapeTime, ...] = ()
+    estimate_us: float | None = None
     kind: Literal["tried"] = "tried"
 
 

@@ -110,6 +110,27 @@ class Bound:
 
 
 @dataclass(frozen=True)
+class KernelEstimate:
+    """What a static model expects of a kernel that was not timed, to rank it: no time (`evaluate.tuning.estimate`).
+
+    Attributes:
+        us: the larger of the next two; over several benchmark workloads all are geometric means.
+        memory_us, arithmetic_us: of the work as this kernel does it.
+        bound_us: of the graph's work, 0 where it could not be counted.
+    """
+
+    us: float
+    memory_us: float
+    arithmetic_us: float
+    bound_us: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """Share of the bound, 0 to 1; 0 where there is none."""
+        return min(1.0, self.bound_us / self.us) if self.us else 0.0
+
+
+@dataclass(frozen=True)
 class Peaks:
     """Best rates measured on one device.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from cutegen_core.records.performance import Performance
+from cutegen_core.records.performance import KernelEstimate, Performance
 
 
 class ExecutorKind(StrEnum):
@@ -59,6 +59,10 @@ class Status(StrEnum):
     INCORRECT_NUMERICAL = "INCORRECT_NUMERICAL"
     NONDETERMINISTIC = "NONDETERMINISTIC"
     SUSPECT = "SUSPECT"
+
+
+NO_KERNEL = (Status.UNPARSED, Status.PATCH_FAILED)
+"""Verdicts on a reply that holds no kernel to try; the reply is kept in its place."""
 
 
 class StageStatus(StrEnum):
@@ -297,6 +301,7 @@ class Trial:
         message: the verdict in one line for the user, "" when PASSED.
         log: unedited compiler output.
         marks: reservations about a PASSED trial, sorted by name.
+        estimate: of a kernel that passed where nothing is timed.
     """
 
     candidate: str
@@ -312,6 +317,7 @@ class Trial:
     marks: tuple[Mark, ...] = ()
     started_at: float = 0.0
     cached: bool = False
+    estimate: KernelEstimate | None = None
 
     def __post_init__(self) -> None:
         law = LAWS[self.status]

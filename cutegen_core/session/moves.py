@@ -32,7 +32,7 @@ from cutegen_core.records.event import (
     StepClosed,
     StepStarted,
 )
-from cutegen_core.records.trial import ExecutorKind, Status
+from cutegen_core.records.trial import NO_KERNEL, ExecutorKind
 from cutegen_core.session import promotion
 from cutegen_core.trajectory.state import WORKING, Phase, State, Step, WantedStudy, waits_at
 
@@ -180,4 +180,4 @@ def _end_step(state: State, step: Step) -> Event:
 
 def _repaired_from(failed: Step) -> str | None:
     """Return the failed kernel, or where the reply held none, what it was to be made from."""
-    return failed.base if failed.status in (Status.UNPARSED, Status.PATCH_FAILED) else failed.candidate
+    return failed.base if failed.status in NO_KERNEL else failed.candidate

@@ -2,17 +2,22 @@
 
 Timed in turns with the best, the comparison decides: over several benchmark workloads the geometric mean, and none may
 become slower. Where the best could not be timed with it, a person decides. A
-kernel that was not timed becomes the best by itself only if the best was not timed, either.
+kernel that was not measured becomes the best by itself only if the best was not measured, either; a model's only if its
+estimate is lower than the best's.
 """
 
 from __future__ import annotations
 
 from cutegen_core.evaluate.timing.overall import regressed
-from cutegen_core.records.event import Outcome
+from cutegen_core.records.candidate import Author
+from cutegen_core.records.event import AnsweredBy, Outcome
 from cutegen_core.records.performance import ShapeTime, Word
 from cutegen_core.records.trial import Mark
-from cutegen_core.records.wording import factor_words
+from cutegen_core.records.wording import factor_words, micros
 from cutegen_core.trajectory.state import State, Step
+
+BETTER_BY_ESTIMATE = 0.99
+"""Estimate, in estimates of the best, up to which a kernel that was not measured becomes the best."""
 
 
 def doubt(step: Step) -> str:
@@ -28,10 +33,10 @@ def doubt(step: Step) -> str:
 
 
 def not_faster(state: State, step: Step) -> str:
-    """Return why a kernel that passed is not the new best, "" if it is, or if the best was not timed."""
+    """Return why a kernel that passed is not the new best, "" if it is, or if the best was not measured."""
     took, least = _latency_ms(step), _latency_ms(state.best_step)
     if least is None:
-        return ""
+        return "" if took is not None else _by_estimate(state, step)
     if took is None:
         return f"not measured, and the best is ({least:.4g} ms)"
     assert step.tried is not None
@@ -41,6 +46,21 @@ def not_faster(state: State, step: Step) -> str:
             return f"regressed on {', '.join(map(_shape_words, slower))}: timed in turns with the best kernel"
         return "" if word is Word.FASTER else f"{word}, timed in turns with the best kernel"
     return f"{took:.4g} ms, and the best takes {least:.4g} ms" if took > least else ""
+
+
+def _by_estimate(state: State, step: Step) -> str:
+    """Return why a model's kernel is not better than the best by the static model, "" if it is or nothing says so.
+
+    The playbook's kernels come in an order that was measured; a person's are what the person wants.
+    """
+    best = state.best_step
+    if best is None or step.author is not Author.MODEL or state.settings.answered_by is AnsweredBy.RECORDING:
+        return ""
+    ours = step.tried.estimate_us if step.tried else None
+    theirs = best.tried.estimate_us if best.tried else None
+    if ours is None or theirs is None or ours <= BETTER_BY_ESTIMATE * theirs:
+        return ""
+    return f"not measured; estimate {micros(ours)}, and the best's is {micros(theirs)}"
 
 
 def outcome(state: State, step: Step, kept: str) -> Outcome:
@@ -58,6 +78,6 @@ def _shape_words(shape: ShapeTime) -> str:
 
 
 def _latency_ms(step: Step | None) -> float | None:
-    """Return the step's latency; None if any workload was not timed, since the others do not stand for it."""
+    """Return the step's latency; None if any workload was not measured, since the others do not stand for it."""
     tried = step.tried if step else None
     return tried.latency_ms if tried and Mark.NOT_TIMED not in tried.marks else None

@@ -154,7 +154,7 @@ def _record_unparsed(writer: Writer, answer: Unparsed, step: Step) -> list[Event
     stage = Stage.PATCH if answer.patch_failed else Stage.GENERATE
     result = StageResult(stage, StageStatus.FAILED, 0.0, status)
     trial = Trial(reply, status, (result,), writer.state.settings.executor, message=answer.reason)
-    idea = "changes that do not apply" if answer.patch_failed else "reply without a kernel file"
+    idea = answer.idea or ("changes that do not apply" if answer.patch_failed else "reply without a kernel file")
     return [
         Proposed(step.number, reply, Author.MODEL, idea, "", step.base),
         StageEnded(step.number, result),

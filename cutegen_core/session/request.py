@@ -13,7 +13,8 @@ from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.event import Outcome, Tried
 from cutegen_core.records.performance import BEST, Profile
 from cutegen_core.records.problem import WorkloadRole
-from cutegen_core.records.trial import Trial
+from cutegen_core.records.trial import NO_KERNEL, Trial
+from cutegen_core.records.wording import micros
 from cutegen_core.session.writer import SessionTools
 from cutegen_core.trajectory.state import Exchange, State, Step
 from cutegen_core.trajectory.store import Store
@@ -50,6 +51,9 @@ def build_request(store: Store, state: State, tools: SessionTools, step: Step) -
         others=tuple((evaluator.graph(w), evaluator.signature(w)) for w in untimed),
         bears=evaluator.bears() if evaluator.problem.existing else (),
         suites=state.suites,
+        executor=state.settings.executor,
+        failed_reply=_failed_reply(store, previous[-1]) if step.repair else "",
+        untimed=tuple(BenchmarkShape(w, evaluator.signature(w)) for w in untimed),
     )
 
 
@@ -79,6 +83,7 @@ def tried_event(store: Store, number: int, trial: Trial, *, acceptance: bool = F
         best_untimed="" if trial.cached else _best_untimed(trial),
         marks=trial.marks,
         acceptance=acceptance,
+        estimate_us=trial.estimate.us if trial.estimate else None,
     )
 
 
@@ -89,6 +94,11 @@ def _best_untimed(trial: Trial) -> str:
 
 def _trial_of(store: Store, step: Step) -> Trial | None:
     return store.record(Trial, step.verdict.trial) if step.verdict and step.verdict.trial else None
+
+
+def _failed_reply(store: Store, step: Step) -> str:
+    """Return the reply of a step that held no kernel, which is kept in the kernel's place; else ""."""
+    return store.text(step.candidate) if step.candidate and step.status in NO_KERNEL else ""
 
 
 def _profile_of(store: Store, state: State, candidate: str | None) -> Profile | None:
@@ -113,4 +123,18 @@ def _attempt(step: Step) -> Attempt:
     promoted = step.outcome is Outcome.PROMOTED
     rejected = step.outcome is Outcome.REJECTED
     shapes = step.verdict.shapes if step.verdict else ()
-    return Attempt(step.number, step.idea, step.candidate or "", step.status, outcome, promoted, rejected, shapes)
+    return Attempt(
+        step.number, step.idea, step.candidate or "", step.status, outcome, promoted, rejected, shapes, _cost(step)
+    )
+
+
+def _cost(step: Step) -> str:
+    """Return what a kernel takes: "12.1 µs" or "estimate 12.1 µs", with its resources; "" for one that did not pass."""
+    tried = step.verdict
+    if tried is None or not step.passed:
+        return ""
+    timed = [micros(1000 * tried.latency_ms)] if tried.latency_ms is not None else []
+    guessed = [f"estimate {micros(tried.estimate_us)}"] if tried.estimate_us is not None and not timed else []
+    spilled = [f"{tried.spill_bytes} B spilled"] if tried.spill_bytes else []
+    resources = [f"{tried.registers} registers", *spilled, f"{tried.smem_bytes} B shared"]
+    return ", ".join([*timed, *guessed, *resources])

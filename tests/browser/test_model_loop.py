@@ -20,15 +20,14 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
 
 FIRST_EVER_MS = 240_000
 TRIAL_MS = 120_000
-USING = "using namespace cute;"
-BROKEN = f"Idea: seed\nOne block a row.\n```cpp\n{KERNEL.replace(USING, '')}```\n"
-DIAGNOSIS = "Cause: the namespace cute is not opened\nEvidence: make_gmem_ptr is undefined\nFix: open it"
+RIGHT, WRONG = "result(c) = expf(row(c) - largest) / sum", "result(c) = expf(row(c) - largest)"
+BROKEN = f"Idea: seed\nOne block a row.\n```cpp\n{KERNEL.replace(RIGHT, WRONG)}```\n"
+DIAGNOSIS = "Cause: nothing is divided by the sum\nEvidence: rows do not add up to 1\nFix: divide by it"
 MENDED = f"""Idea: seed
 <<<<<<< SEARCH
-#include <cute/tensor.hpp>
+{WRONG};
 =======
-#include <cute/tensor.hpp>
-{USING}
+{RIGHT};
 >>>>>>> REPLACE
 """
 Play = Callable[..., ModelServer]
@@ -102,25 +101,25 @@ def test_a_prompt_is_read_edited_and_sent_and_its_answer_streams_in(server: Serv
     # The text is there before the answer is over, and grows.
     stream = page.locator(".st-key-stream-pane")
     expect(stream).to_contain_text("One block a row.")
-    expect(stream).not_to_contain_text("expf(row(c) - largest) / sum")
+    expect(stream).not_to_contain_text(WRONG)
     first = len(stream.inner_text())
     wait_until(lambda: len(stream.inner_text()) > first, "the text does not grow")
     page.reload()  # what has come is there again, and goes on
     expect(stream).to_contain_text("One block a row.")
     assert sent(model, 0) == f"{written}\nMy own words: keep it short, 4711."
 
-    # A compile error; its diagnosis stands beside it before the repair is written.
+    # Wrong numbers; their diagnosis stands beside it before the repair is written.
     expect(page.get_by_text("Review, then compile", exact=False)).to_be_visible()
     press(page, "Approve the diff")
     expect(page.get_by_text("Review the verdict", exact=False)).to_be_visible(timeout=FIRST_EVER_MS)
     error = page.locator(".cg-note.cg-error")
-    expect(error).to_contain_text("make_gmem_ptr")
+    expect(error).to_contain_text("are wrong")
     press(page, "Continue and repair")
-    expect(prompt_field(page)).to_have_value(re.compile("make_gmem_ptr"))
+    expect(prompt_field(page)).to_have_value(re.compile("are wrong"))
     send_prompt(page)
-    expect(prompt_field(page)).to_have_value(re.compile("the namespace cute is not opened"))
-    expect(page.locator(".cg-diagnosis")).to_contain_text("Fix: open it")
-    expect(error).to_contain_text("make_gmem_ptr")
+    expect(prompt_field(page)).to_have_value(re.compile("nothing is divided by the sum"))
+    expect(page.locator(".cg-diagnosis")).to_contain_text("Fix: divide by it")
+    expect(error).to_contain_text("are wrong")
     send_prompt(page)
     expect(page.get_by_text("Review, then compile", exact=False)).to_be_visible()
     press(page, "Approve the diff")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cutegen_core.judge.correctness import OutputValues, compare, heatmap
+from cutegen_core.judge.mismatch import find_pattern
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Tolerance
 
 FLOAT32 = DEFAULT_TOLERANCE["float32"]
@@ -206,6 +207,19 @@ PATTERNS = [
     (WANT.reshape(-1), changed(WANT.reshape(-1), np.s_[1500:]), "only the tail: from flat element 1500 of 1517 on"),
     (WANT.reshape(-1), changed(WANT.reshape(-1), np.s_[256:512]), "only elements 256 to 511"),
 ]
+
+
+@pytest.mark.parametrize("noise", [1e-4, 1e-3, 4e-3])
+@pytest.mark.parametrize("order", ["as drawn", "sorted"])
+def test_values_that_are_only_rounded_are_no_permutation(noise, order):
+    generator = np.random.default_rng(7)
+    want = generator.standard_normal((64, 512)).astype(np.float32)
+    want = np.sort(want, axis=None).reshape(want.shape) if order == "sorted" else want
+    got = (want * (1 + noise * generator.standard_normal(want.shape))).astype(np.float32)
+    wrong = got != want
+    pattern = find_pattern(got, want, wrong, np.zeros_like(wrong))
+    assert not any(word in pattern for word in ("permutation", "transposed", "shifted", "reversed", "times"))
+    assert "close to want, within" in pattern
 
 
 @pytest.mark.parametrize(("want", "got", "words"), PATTERNS, ids=[p[2][:40] for p in PATTERNS])

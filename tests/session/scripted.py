@@ -1,7 +1,8 @@
 """Sessions whose trials are scripted: the loop, its decisions and its store are real, and a step takes milliseconds.
 
 A kernel's text says its verdict, `// status COMPILE_ERROR`, and that of its acceptance, `// accepted NONDETERMINISTIC`;
-without these it passes. The proposer proposes a list of texts in order. No compiler, no torch, no process.
+without these it passes. `// estimate 12` is its estimate in µs. The proposer proposes a list of texts in order. No
+compiler, no torch, no process.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.decision import Decision, DecisionKind
 from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.records.graph import Graph
-from cutegen_core.records.performance import Peaks, Profile
+from cutegen_core.records.performance import KernelEstimate, Peaks, Profile
 from cutegen_core.records.problem import Problem, Signature, Values, Workload
 from cutegen_core.records.trial import (
     LAWS,
@@ -97,7 +98,9 @@ class ScriptedEvaluator:
             "marks": (Mark.NOT_TIMED,),
         }
         lawful = {name: value for name, value in evidence.items() if name not in LAWS[status].must_not}
-        return Trial(candidate.key, status, (result,), ExecutorKind.CPU, **lawful)
+        guessed = float(_said(candidate.source, "estimate") or 0)
+        estimate = KernelEstimate(guessed, guessed, 0.0) if passed and guessed else None
+        return Trial(candidate.key, status, (result,), ExecutorKind.CPU, estimate=estimate, **lawful)
 
     def plan(self, source: str) -> StageFailure:
         return StageFailure(Status.REJECTED, "not scripted", (Diagnostic(1, "error", "not scripted", "plan"),))

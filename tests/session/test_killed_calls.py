@@ -37,7 +37,7 @@ from tests.session.scripted import ScriptedSessions, scripted
 answers = Later("cutegen_core.propose.llm.answers")
 
 RELU = (DATA / "relu.cu").read_text()
-BROKEN = RELU + "// status COMPILE_ERROR\n"
+BROKEN = RELU + "// status INCORRECT_NUMERICAL\n"
 CAUSE = "Cause: nobody said what it is\nEvidence: as scripted\nFix: leave the last line out"
 CALLS = 5
 """The seed, a diagnosis, its repair, and that nothing is left: before the sweep and after it."""
@@ -47,7 +47,7 @@ def play(request: Request) -> Answer:
     """Answer as a model that reads its prompt: the same prompt gets the same answer."""
     if CAUSE.splitlines()[0] in request.prompt:
         return reply(f"Idea: seed\n```cpp\n{RELU}```\n", size=500)
-    if "// status COMPILE_ERROR" in request.prompt:
+    if "// status INCORRECT_NUMERICAL" in request.prompt:
         return reply(CAUSE, size=500)
     if "isnan(in(i))" in request.prompt:
         return reply("DONE: nothing left", size=500)

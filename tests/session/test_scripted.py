@@ -101,6 +101,24 @@ def test_a_candidate_seen_before_takes_its_stored_trial_and_acceptance_never_doe
         assert first.status is second.status is SessionState.ACCEPTED
 
 
+def test_without_a_clock_a_models_kernel_becomes_the_best_by_its_estimate(tmp_path: Path) -> None:
+    sources = [f"// kernel {n}\n// estimate {us}\n" for n, us in enumerate((90, 40, 40, 60, 39.9, 12))]
+    with scripted(tmp_path, *sources) as desk:
+        state = desk.go(desk.start(autonomy=Autonomy.AUTO))
+        outcomes = [step.outcome for step in state.steps if step.candidate]
+        assert outcomes == [
+            Outcome.PROMOTED, Outcome.PROMOTED, Outcome.KEPT, Outcome.KEPT, Outcome.KEPT, Outcome.PROMOTED,
+        ]  # fmt: skip
+        assert state.steps[3].note == "not measured; estimate 60 µs, and the best's is 40 µs"
+        assert desk.store.text(state.best) == sources[-1]
+
+
+def test_kernels_without_an_estimate_are_promoted_as_before(tmp_path: Path) -> None:
+    with scripted(tmp_path, NAIVE, "// other\n// estimate 12\n", BETTER) as desk:
+        state = desk.go(desk.start(autonomy=Autonomy.AUTO))
+        assert [step.outcome for step in state.steps if step.candidate] == [Outcome.PROMOTED] * 3
+
+
 def test_the_step_budget_ends_a_session_and_raising_it_goes_on(tmp_path: Path) -> None:
     with scripted(tmp_path, NAIVE, BETTER) as desk:
         session = desk.start(autonomy=Autonomy.AUTO, max_steps=1)

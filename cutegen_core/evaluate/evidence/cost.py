@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cutegen_core.records.evidence import Remark, Section, Tone, Topic
+from cutegen_core.records.performance import KernelEstimate
 from cutegen_core.records.trial import KernelResources, Occupancy, Resources
-from cutegen_core.records.wording import dims
+from cutegen_core.records.wording import dims, micros
 
 _INSTRUCTIONS = 12
 
@@ -42,6 +45,32 @@ def _kernel(kernel: KernelResources, before: KernelResources | None) -> Remark:
         cells=(kernel.kernel, str(kernel.registers), str(spilled), str(kernel.smem_static_bytes)),
         notes=(kernel.signature, *((f"SASS instructions: {instructions}",) if instructions else ())),
     )
+
+
+def one_line(found: Resources, workloads: Sequence[str]) -> str:
+    """Write what each kernel spends in one line, with the occupancy at the named workloads.
+
+    "scale<256>: 32 registers, 0 B spilled, 1024 B shared, occupancy 100 % (threads), 62.1 waves; FFMA 12"
+    """
+    return "\n".join(_in_one_line(kernel, found, workloads) for kernel in found.kernels)
+
+
+def _in_one_line(kernel: KernelResources, found: Resources, workloads: Sequence[str]) -> str:
+    spilled = kernel.spill_store_bytes + kernel.spill_load_bytes
+    rows = [row for row in found.occupancy if row.kernel == kernel.kernel and row.workload in workloads]
+    shared = max((row.smem_bytes for row in rows), default=kernel.smem_static_bytes)
+    held = [f"occupancy {100 * row.occupancy:.0f} % ({row.limiter}), {row.waves:.3g} waves" for row in rows[-1:]]
+    mix = sorted(kernel.instruction_mix.items(), key=lambda item: -item[1])[:_INSTRUCTIONS]
+    told = f"; SASS: {', '.join(f'{name} {count}' for name, count in mix)}" if mix else ""
+    parts = [f"{kernel.registers} registers", f"{spilled} B spilled", f"{shared} B shared", *held]
+    return f"{kernel.kernel}: {', '.join(parts)}{told}"
+
+
+def estimate_text(found: KernelEstimate) -> str:
+    """Write an estimate: "estimate 4.11 ms, 50 % of the bound (memory 60.1 µs, arithmetic 4.11 ms)"."""
+    share = f", {100 * found.share:.0f} % of the bound" if found.share else ""
+    parts = f"memory {micros(found.memory_us)}, arithmetic {micros(found.arithmetic_us)}"
+    return f"estimate {micros(found.us)}{share} ({parts}); a static model's, no time"
 
 
 def occupancy(found: Resources | None) -> tuple[Section, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 
 from cutegen_core.evaluate.evidence import cost
@@ -19,6 +20,7 @@ from cutegen_core.records.trial import (
 )
 from cutegen_core.records.wording import percent, times
 
+_AMBIGUOUS = re.compile(r"['\"](\w+)['\"] is ambiguous")
 _TONES = {"error": Tone.BAD, "warning": Tone.DOUBTFUL}
 
 
@@ -41,9 +43,16 @@ def diagnostics(trial: Trial) -> tuple[Section, ...]:
     """List the messages about the kernel file; the notes of a message are folded below it."""
     if not trial.diagnostics:
         return ()
-    remarks = tuple(_diagnostic(found) for found in trial.diagnostics)
+    remarks = (*(_diagnostic(found) for found in trial.diagnostics), *_collisions(trial.diagnostics))
     columns = ("line", "severity", "from", "message")
     return (Section(Topic.DIAGNOSTICS, "Diagnostics", remarks, columns=columns, numbers_from=9),)
+
+
+def _collisions(found: tuple[Diagnostic, ...]) -> Iterator[Remark]:
+    """Say it where a name of the file is also one of CuTe's."""
+    for name in dict.fromkeys(match[1] for each in found if (match := _AMBIGUOUS.search(each.message))):
+        text = f"`{name}` is a name of CuTe's, too, which `using namespace cute` makes visible"
+        yield Remark(f"{text}: give your own another name", Tone.BAD)
 
 
 def _diagnostic(found: Diagnostic) -> Remark:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from cutegen_core.evaluate.evidence.cost import estimate_text
 from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.records.evidence import Remark, Section, Tone, Topic
 from cutegen_core.records.performance import (
@@ -89,7 +90,8 @@ def speed(trial: Trial) -> Iterator[Section]:
     """Describe the speed on every timed workload; of a kernel that passed without times, say why it has none."""
     workloads = trial.performance.workloads if trial.performance else ()
     if not workloads and trial.passed:
-        yield Section(Topic.SPEED, "Speed", (Remark(untimed_text(trial), Tone.ASIDE),))
+        guessed = (Remark(estimate_text(trial.estimate), Tone.ASIDE),) if trial.estimate else ()
+        yield Section(Topic.SPEED, "Speed", (Remark(untimed_text(trial), Tone.ASIDE), *guessed))
     if len(workloads) > 1:
         yield _shapes(trial, workloads)
     for workload in workloads:

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from cutegen_core.problems import suite
 from cutegen_core.propose.astra.figures import describe, figures
-from cutegen_core.propose.families.classify import classify
-from cutegen_core.propose.families.family import menu
 from cutegen_core.propose.port import ProposalRequest
 from cutegen_core.propose.prompting import feedback, profile_notes
+from cutegen_core.propose.prompting.offers import offered
 from cutegen_core.propose.prompting.rendering import Prompt, fitted
 from cutegen_core.records.problem import WorkloadRole
 
@@ -53,7 +52,7 @@ def single(request: ProposalRequest) -> Prompt:
 
 
 def _menu(request: ProposalRequest) -> list[str]:
-    return [f"{item.key}: {item.text}" for item in menu(classify(request.graph), request.device.arch)]
+    return [f"{item.key}: {item.text}" for item in offered(request)]
 
 
 def _measured(request: ProposalRequest) -> dict[str, object]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from cutegen_core.propose.families.family import MenuItem
 from cutegen_core.propose.port import Attempt
 from cutegen_core.propose.replies.reading import first_words
+from cutegen_core.records.trial import NO_KERNEL
 
 
 def idea_key(idea: str, items: Sequence[MenuItem]) -> str:
@@ -19,7 +20,7 @@ def idea_key(idea: str, items: Sequence[MenuItem]) -> str:
 
 def done_keys(attempts: Sequence[Attempt], items: Sequence[MenuItem]) -> tuple[str, ...]:
     """Return the items that were tried to a verdict, passed or given up, and those the person rejected."""
-    over = (a for a in attempts if (a.status is not None or a.rejected) and a.idea)
+    over = (a for a in attempts if (a.rejected or a.status not in (None, *NO_KERNEL)) and a.idea)
     return tuple(dict.fromkeys(idea_key(a.idea, items) for a in over))
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from cutegen_core.propose.cutegen.menus import open_items, profile_reason
-from cutegen_core.propose.families.classify import classify
-from cutegen_core.propose.families.family import menu
 from cutegen_core.propose.port import ProposalRequest
 from cutegen_core.propose.prompting import feedback, profile_notes
+from cutegen_core.propose.prompting.offers import offered
 from cutegen_core.propose.prompting.rendering import Prompt, fitted
 
 FOLDER = Path(__file__).parent / "prompts"
@@ -22,7 +21,7 @@ def seed(request: ProposalRequest) -> Prompt:
 
 def optimise(request: ProposalRequest) -> Prompt:
     """Ask for one idea on the best kernel; profile text only after one of its triggers."""
-    items = menu(classify(request.graph), request.device.arch)
+    items = offered(request)
     reason = profile_wanted(request)
     profile = profile_notes.whole(request) if reason else ""
     untried = open_items(request.attempts, items)
@@ -31,7 +30,7 @@ def optimise(request: ProposalRequest) -> Prompt:
 
 def profile_wanted(request: ProposalRequest) -> str:
     """Return why profile text belongs into the next question, "" while it does not."""
-    items = menu(classify(request.graph), request.device.arch)
+    items = offered(request)
     return profile_reason(request.attempts, items, request.instruction, stalled_after=STALLED_AFTER)
 
 

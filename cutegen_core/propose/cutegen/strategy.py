@@ -1,18 +1,20 @@
 """CuTeGen's strategy: one evolving kernel, one idea a step, always from the best.
 
 1. SEED: no kernel yet, ask for the simplest correct one.
-2. REPAIR: the base failed; a diagnosis of its own, then the smallest change. The idea stays, it is the kernel's intent.
+2. REPAIR: the base failed; the smallest change, after a diagnosis of its own where the evidence does not name the
+   cause. The idea stays, it is the kernel's intent.
 3. OPTIMISE: one idea from the menu, named before it is written; a repeated one is refused and asked again once.
 4. TUNE: when the menu is done, sweep the parameters the kernel declares.
-5. Finished: nothing left, the model says so, or several steps in a row brought nothing.
+5. Finished: nothing left, the model says so, several steps in a row brought nothing, or the best is at a memory bound.
+A reply without a kernel is shown to the model and asked again once in the same step; blocks that fit are kept.
 """
 
 from __future__ import annotations
 
+from cutegen_core.evaluate.evidence.speed import share
+from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.propose.cutegen import prompting
 from cutegen_core.propose.cutegen.menus import done_keys, idea_key, open_items
-from cutegen_core.propose.families.classify import classify
-from cutegen_core.propose.families.family import MenuItem, menu
 from cutegen_core.propose.port import (
     Answer,
     Ask,
@@ -24,18 +26,43 @@ from cutegen_core.propose.port import (
     Unparsed,
     WantsStudy,
 )
-from cutegen_core.propose.replies.reading import find_done, find_idea, plan_text, read_kernel
+from cutegen_core.propose.prompting.offers import offered
+from cutegen_core.propose.prompting.rendering import quoted
+from cutegen_core.propose.replies.reading import (
+    changes_defaults_only,
+    find_done,
+    find_idea,
+    idea_of,
+    plan_text,
+    read_kernel,
+    was_cut,
+)
 from cutegen_core.propose.replies.reply_text import extract_answer
 from cutegen_core.propose.tokens import estimate_tokens
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.event import Role
-from cutegen_core.records.trial import Status
+from cutegen_core.records.trial import ExecutorKind, Status
 
 FRUITLESS_LIMIT = 6
 """Steps in a row without a promotion after which the strategy gives up."""
 
+ENOUGH = 0.92
+"""Share of a memory bound from which on no further idea is asked for. A bound by arithmetic may be beaten on another
+pipe, and an estimate is no time: neither ends a session."""
+
 _DIAGNOSIS_CHARACTERS = 4000
+_ANSWERS_EACH = 2
+_ONLY_THESE = (
+    "Your other blocks fit and are kept. Give again only those that do not fit, against the kernel with the others."
+)
+_SWEEP_DOES_THAT = (
+    "it changes declared values only, which is no promotion: the workbench's sweep tries them. Change the code"
+)
+_UNEXPLAINED = (
+    Status.INCORRECT_NUMERICAL, Status.NONDETERMINISTIC, Status.RUNTIME_ERROR, Status.TIMEOUT, Status.SUSPECT,
+)  # fmt: skip
+"""Failures whose evidence may not name the cause; all others are repaired without a diagnosis."""
 
 
 class CutegenStrategy:
@@ -65,7 +92,10 @@ class CutegenStrategy:
 
     def _over(self, request: ProposalRequest) -> Answer | None:
         """Return the sweep and then the end, if there is nothing left to ask the model."""
-        items = menu(classify(request.graph), request.device.arch)
+        reached = _no_headroom(request)
+        if reached:
+            return _end(reached, request)
+        items = offered(request)
         tail = request.attempts[-FRUITLESS_LIMIT:]
         fruitless = len(tail) == FRUITLESS_LIMIT and not any(a.promoted for a in tail)
         if not fruitless and (request.base is None or open_items(request.attempts, items)):
@@ -73,39 +103,68 @@ class CutegenStrategy:
         return _end(f"{FRUITLESS_LIMIT} steps in a row brought nothing" if fruitless else "the menu is done", request)
 
     def _repair(self, request: ProposalRequest) -> Answer:
-        if not request.calls:
+        assert request.base_trial is not None
+        if not request.calls and request.base_trial.status in _UNEXPLAINED:
             return prompting.diagnose(request).ask(Role.DIAGNOSIS)
-        if len(request.calls) == 1:
-            return prompting.repair(request, _diagnosis(request.calls[0].reply)).ask(Role.REPAIR)
-        return self._proposal(request.calls[-1], request, repeats_allowed=True)
+        if request.calls and request.calls[-1].role is not Role.DIAGNOSIS:
+            return self._proposal(request.calls[-1], request, repeats_allowed=True)
+        diagnosis = _diagnosis(request.calls[-1].reply) if request.calls else ""
+        return prompting.repair(request, diagnosis).ask(Role.REPAIR)
 
     def _read(self, call: Call, request: ProposalRequest) -> Answer:
-        answer = self._proposal(call, request, repeats_allowed=bool(request.instruction) or request.base is None)
         done = find_done(call.reply)
-        if done is None or request.base is None or not isinstance(answer, Unparsed) or answer.patch_failed:
-            return answer
+        parsed = read_kernel(call, request)
+        if done is None or request.base is None or not isinstance(parsed, Unparsed) or parsed.patch_failed:
+            return self._proposal(call, request, repeats_allowed=bool(request.instruction) or request.base is None)
         reason = f"the model is done: {done}"
         return Declined(reason) if request.instruction else _end(reason, request)
 
     def _proposal(self, call: Call, request: ProposalRequest, *, repeats_allowed: bool) -> Answer:
         parsed = read_kernel(call, request)
         if isinstance(parsed, Unparsed):
-            return parsed
+            return self._ask_again(parsed, call, request)
         mending = request.base_trial is not None and not request.base_trial.passed
-        idea = (request.base.idea if mending and request.base else "") or find_idea(parsed.plan, parsed.source)
+        if not mending and _only_values(parsed.source, request):
+            return self._ask_again(Unparsed(call.reply, _SWEEP_DOES_THAT, idea=idea_of(request)), call, request)
+        named = find_idea(parsed.plan) or idea_of(request) or find_idea("", parsed.source)
+        idea = (request.base.idea if mending and request.base else "") or named
         repeated = None if repeats_allowed else _repeated(idea, request)
         if repeated:
             return self._refuse(repeated, call, request)
         return Proposal(parsed.source, Author.MODEL, idea or "unnamed idea", plan_text(parsed))
+
+    def _ask_again(self, parsed: Unparsed, call: Call, request: ProposalRequest) -> Answer:
+        """Show the model its reply and ask again once; then it counts as a reply without a kernel."""
+        if was_cut(call) or sum(other.role is call.role for other in request.calls) >= _ANSWERS_EACH:
+            return parsed
+        what = _ONLY_THESE if parsed.partial else "Answer again, in the form above."
+        prompt = f"{call.prompt}\n## Your answer could not be used\n{parsed.reason}\n{quoted(call.reply)}\n\n{what}\n"
+        return Ask(call.role, prompt, f"about {estimate_tokens(prompt)} tokens")
 
     def _refuse(self, key: str, call: Call, request: ProposalRequest) -> Answer:
         """Refuse a repeated idea: ask again once, then count it as a reply without a kernel."""
         reason = f"the idea {key!r} was tried before; see what was tried"
         if len(request.calls) > 1:
             return Unparsed(call.reply, reason)
-        left = ", ".join(item.key for item in open_items(request.attempts, _menu(request))) or "one of your own"
+        left = ", ".join(item.key for item in open_items(request.attempts, offered(request))) or "one of your own"
         prompt = f"{call.prompt}\n## Refused\nYour answer was refused: {reason}. Choose another: {left}.\n"
         return Ask(Role.PROPOSER, prompt, f"about {estimate_tokens(prompt)} tokens")
+
+
+def _no_headroom(request: ProposalRequest) -> str:
+    """Return what the best's time reaches, where a memory bound leaves nothing worth a call; else ""."""
+    trial = request.base_trial
+    timed = overall(trial.performance) if trial and trial.passed else None
+    reached = share(timed) if timed else None
+    if reached is None or reached.bound.by != "memory" or reached.fraction < ENOUGH:
+        return ""
+    return f"the best reaches {reached.words}: what is left is not worth a step"
+
+
+def _only_values(source: str, request: ProposalRequest) -> bool:
+    """Return whether a kernel changes declared values only, which without a GPU nothing can judge but the sweep."""
+    blind = request.executor is not ExecutorKind.GPU and not request.instruction
+    return blind and request.base is not None and changes_defaults_only(request.base.source, source)
 
 
 def _end(reason: str, request: ProposalRequest) -> Answer:
@@ -124,13 +183,8 @@ def _diagnosis(reply: str) -> str:
     return text if len(text) <= _DIAGNOSIS_CHARACTERS else f"{text[:_DIAGNOSIS_CHARACTERS]}\n(cut off here)"
 
 
-def _menu(request: ProposalRequest) -> tuple[MenuItem, ...]:
-    return menu(classify(request.graph), request.device.arch)
-
-
 def _repeated(idea: str, request: ProposalRequest) -> str | None:
     """Return the key of an idea that was already taken to a verdict, or None."""
-    items = _menu(request)
+    items = offered(request)
     key = idea_key(idea, items) if idea else ""
-    tried = done_keys([a for a in request.attempts if a.status is not Status.UNPARSED], items)
-    return key if key and key in tried else None
+    return key if key and key in done_keys(request.attempts, items) else None

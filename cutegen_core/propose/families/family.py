@@ -34,13 +34,22 @@ _LIGHT = VIEWS | {
 """Flows that any kernel has on its way: what one element costs, and where it lies."""
 
 
+TRAITS = (
+    "product", "halves", "float32 products", "skinny", "square", "few tiles", "last dimension", "inner dimension",
+    "few long rows", "algebra", "epilogue", "reduction after", "attention", "rows of softmax", "depthwise",
+    "dense convolution", "pooling", "several operations", "special functions", "permuted",
+)  # fmt: skip
+"""What an item of a menu may need of a problem; `prompting.offers` finds what is true. Tensor cores take products of
+"halves" as they are."""
+
+
 class Otherwise(StrEnum):
     """Graphs that no operation decides: each is one family's."""
 
     NOTHING_HEAVY = "nothing heavy"
     """No family claims any of its operations."""
     SEVERAL = "several"
-    """Several families claim some, or one that fuses has a chain around its operation."""
+    """Several families claim some, and none of these is a product."""
     UNCLAIMED = "unclaimed"
     """A heavy operation that no family claims, or one that nothing is known of; or there is no graph."""
 
@@ -52,12 +61,18 @@ class MenuItem:
     Attributes:
         kind: structure comes first; parameters are for the sweep.
         arch: the first architecture that has what it needs, "" for all.
+        needs: what must be true of the problem, of `TRAITS`.
+        done: a regular expression; a kernel whose code it matches does this already.
+        around: it is about what stands around a heavy operation, and is offered for every chain.
     """
 
     key: str
     kind: Literal["structure", "parameter"]
     text: str
     arch: str = ""
+    needs: tuple[str, ...] = ()
+    done: str = ""
+    around: bool = False
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
@@ -72,7 +87,6 @@ class Family:
         menu: ideas in the order that usually pays.
         flows, operations: what it claims; a named operation goes before a flow.
         beside: names of families whose operations may stand beside its own.
-        fuses: a second operation of its own, or more than two small ones, make a fused chain of it.
         otherwise: the graphs it takes that no operation decides.
         exemplar_of: the family whose exemplar is shown for this one, too.
         exemplar_solves: the built-in problem that the exemplar beside the file passes; the tests run it.
@@ -85,7 +99,6 @@ class Family:
     flows: tuple[Flow, ...] = ()
     operations: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
-    fuses: bool = False
     otherwise: Otherwise | None = None
     exemplar_of: str = ""
     exemplar_solves: str = ""
@@ -163,6 +176,8 @@ def _wrong(family: Family, others: Sequence[str]) -> Iterator[str]:
     """Say what does not fit in one family's file."""
     yield from (f"{name!r} is no operation of the table" for name in family.operations if name not in OPERATIONS)
     yield from (f"beside names {name!r}, which is no other family" for name in family.beside if name not in others)
+    needed = (word for item in family.menu for word in item.needs)
+    yield from (f"{word!r} is no trait of a problem" for word in needed if word not in TRAITS)
     if family.exemplar_of and family.exemplar_of not in others:
         yield f"exemplar_of names {family.exemplar_of!r}, which is no other family"
     if not (family.flows or family.operations or family.otherwise):

@@ -14,6 +14,9 @@ from cutegen_core.records.graph import Graph, Node, Operand, Ref
 from cutegen_core.records.operations import Flow
 from cutegen_core.records.problem import Signature, TensorRole
 
+_CENTRING = ("instance_norm",)
+_BIASED = ("conv",)
+
 
 def describe(graph: Graph, signature: Signature, limit: int = 60) -> str:
     """Return the graph with one operation per line, then what follows from it."""
@@ -29,13 +32,26 @@ def describe(graph: Graph, signature: Signature, limit: int = 60) -> str:
     return "\n".join([*shown, *notes])
 
 
+def algebra(graph: Graph, signature: Signature) -> tuple[str, ...]:
+    """Return what can be computed once, left out or undone before a kernel is written."""
+    nodes = {node.name: node for node in graph.nodes}
+    found = [note for node in graph.nodes for note in (*_cancelling(node, nodes), *_shifted_away(node, nodes))]
+    return (*_hoistable(graph, signature), *found)
+
+
+def _shifted_away(node: Node, nodes: Mapping[str, Node]) -> Iterator[str]:
+    """Return a convolution's or product's bias that a norm over the same channel takes away again."""
+    before = next((nodes[name] for name in node.operands() if name in nodes), None)
+    if before is None or ops.name(node) not in _CENTRING or not any(part in ops.name(before) for part in _BIASED):
+        return
+    if len([name for name in before.operands() if name in nodes]) > 2:
+        yield f"{node.name}: a mean over each channel is subtracted, so the bias of {before.name} cancels: leave it out"
+
+
 def _notes(graph: Graph, signature: Signature) -> Iterator[str]:
     yield f"class: {classify(graph).name}"
-    yield from _hoistable(graph, signature)
-    nodes = {node.name: node for node in graph.nodes}
-    for node in graph.nodes:
-        yield from _cancelling(node, nodes)
-    yield from _fusable(graph, nodes)
+    yield from algebra(graph, signature)
+    yield from _fusable(graph, {node.name: node for node in graph.nodes})
 
 
 def _hoistable(graph: Graph, signature: Signature) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """Render a strategy's prompts, strictly: a name that a template asks for and the code does not give is an error.
 
-A strategy's own templates lie in its package; `prompts/` beside this module has the parts that all share. A prompt that
-would not fit the model's context loses its exemplars first, then the oldest attempts; what was left out is said beside
-it, never silently.
+What stays the same in a session comes first (`_problem`, `_rules`), so that a server can keep it as a prefix; exemplar
+and minimal file stand behind it, and only until a kernel has passed. A strategy's own templates lie in its package;
+`prompts/` beside this module has the parts that all share. A prompt that would not fit the model's context loses its
+exemplars first, then the oldest attempts; what was left out is said beside it, never silently.
 """
 
 from __future__ import annotations
@@ -16,17 +17,18 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from cutegen_core.evaluate.evidence import cost
 from cutegen_core.kernel.locked_regions import locked_regions
 from cutegen_core.propose.families.classify import classify
 from cutegen_core.propose.port import Ask, ProposalRequest
-from cutegen_core.propose.prompting import graph_notes, profile_notes
+from cutegen_core.propose.prompting import facts, graph_notes, profile_notes
 from cutegen_core.propose.tokens import estimate_tokens
 from cutegen_core.records.event import Role
-from cutegen_core.records.trial import Status
+from cutegen_core.records.trial import NO_KERNEL
 
 SHARED = Path(__file__).parent / "prompts"
 EXAMPLE = SHARED / "example.cu"
-_NO_KERNEL = (Status.UNPARSED, Status.PATCH_FAILED)
+_REPLY_CHARACTERS = 4000
 
 # Code stays as it is to the letter: a SEARCH text is copied from it.
 _BLANKS_OR_CODE = re.compile(r"^```\w*\n.*?^```$|\n{3,}", re.MULTILINE | re.DOTALL)
@@ -75,31 +77,54 @@ def _render(
             problem=request.problem,
             signature=request.signature,
             graph_notes=graph_notes.describe(request.graph, request.signature),
-            bound=classify(request.graph).bound,
+            work=facts.work(request),
+            shapes_of=facts.shapes(request),
+            executor=facts.executor(request),
             device=request.device,
             base=request.base,
-            peaks=request.peaks,
             timing=_timing(request),
             attempts=request.attempts,
             instruction=request.instruction,
             standing=request.standing,
-            unusable=request.failure.message if request.failure and request.failure.status in _NO_KERNEL else "",
+            unusable=_unusable(request),
             locked=locked_regions(request.base.source) if request.base else (),
             exemplars=exemplars,
-            example=EXAMPLE.read_text(),
+            example="" if request.has_passed else EXAMPLE.read_text(),
             **more,
         )
     )
     return _BLANKS_OR_CODE.sub(lambda found: found[0] if found[0].strip() else "\n\n", text)
 
 
+def _unusable(request: ProposalRequest) -> str:
+    """Return why the last reply held no kernel, and the reply; "" where it did."""
+    if request.failure is None or request.failure.status not in NO_KERNEL:
+        return ""
+    reply = quoted(request.failed_reply)
+    return f"{request.failure.message}\n{reply}" if reply else request.failure.message
+
+
+def quoted(reply: str) -> str:
+    """Return a failed reply for the one who wrote it, cut to what a prompt has room for; "" for an empty one."""
+    text = reply.strip()
+    cut = f"{text[:_REPLY_CHARACTERS]}\n(cut off here)" if len(text) > _REPLY_CHARACTERS else text
+    return f"Your reply was:\n~~~~\n{cut}\n~~~~" if text else ""
+
+
 def _timing(request: ProposalRequest) -> str:
-    """Return how fast the base is, "" if nothing was timed."""
-    return profile_notes.timing_text(request.base_trial) if request.base_trial else ""
+    """Return how fast the base is, or its estimate, and a line of what each of its kernels spends."""
+    trial = request.base_trial
+    if trial is None or not trial.passed:
+        return ""
+    guessed = f"Passed, not measured; {cost.estimate_text(trial.estimate)}" if trial.estimate else ""
+    named = [shape.workload.name for shape in request.shapes]
+    spent = cost.one_line(trial.resources, named) if trial.resources else ""
+    return "\n".join(part for part in (profile_notes.timing_text(trial), guessed, spent) if part)
 
 
 def _exemplars(request: ProposalRequest) -> tuple[str, ...]:
-    exemplar = classify(request.graph).exemplar
+    """Return kernels of the same class; none once a kernel of the session passed, which shows the form as well."""
+    exemplar = "" if request.has_passed else classify(request.graph).exemplar
     return (exemplar,) if exemplar else ()
 
 

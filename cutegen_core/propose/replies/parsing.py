@@ -3,7 +3,7 @@
 1. Remove what surrounds the answer: line ends, BOM, a thinking section, a JSON wrapper (`reply_text`).
 2. Read the reply line by line once: edit blocks, diffs in a fence, and files that begin with `/* cutegen`.
 3. A whole file takes precedence over blocks, unless it quotes the current one; of several files the last one counts.
-4. Apply blocks in order (`patching`); each must fit in exactly one place.
+4. Apply blocks in order (`patching`); each must fit in exactly one place. Those that fit are kept, in `partial`.
 
 Any other reply is not parsed, and the reason names what is missing. The work is linear in the length of the reply.
 """
@@ -45,10 +45,14 @@ class UnparsedReply(NamedTuple):
 
     Attributes:
         patch_failed: the reply has blocks, but one of them does not fit the current kernel.
+        partial: the current kernel with the blocks that fit, "" where none does.
+        plan: the prose that came with it.
     """
 
     reason: str
     patch_failed: bool = False
+    partial: str = ""
+    plan: str = ""
 
 
 class _FoundReply(NamedTuple):
@@ -86,7 +90,7 @@ def parse_reply(reply: str, base: str | None) -> ParsedReply | UnparsedReply:
         return UnparsedReply("the reply holds SEARCH/REPLACE blocks, but there is no current kernel to apply them to")
     source = apply_blocks(blocks, current)
     if isinstance(source, PatchFailure):
-        return UnparsedReply(source.reason, patch_failed=True)
+        return UnparsedReply(source.reason, patch_failed=True, partial=source.source, plan=plan)
     return ParsedReply(source, plan, find_odd_characters(source))
 
 

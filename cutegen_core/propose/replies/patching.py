@@ -1,8 +1,10 @@
 """Apply edits to the current kernel: find where a SEARCH text fits, or the nearest text if it fits nowhere.
 
-1. Search for the text as it is, then without trailing blanks, then without indentation.
-2. It must fit in exactly one place; the looser searches indent the replacement as the text found.
+1. Search for the text as it is, then without trailing blanks, then without indentation; at last as a piece of a line.
+2. It must fit in exactly one place; the looser searches indent the replacement as the text found, and a piece may not
+   begin or end inside a word.
 3. Every step searches one joined text, so a large file costs milliseconds.
+4. Blocks that fit are applied, also where others do not: only those are asked for again.
 """
 
 from __future__ import annotations
@@ -31,25 +33,40 @@ class Block(NamedTuple):
 
 
 class PatchFailure(NamedTuple):
-    """Why an edit does not fit."""
+    """Why edits do not fit.
+
+    Attributes:
+        source: with the blocks that fit, "" where none does.
+        fitted: how many blocks fit.
+    """
 
     reason: str
+    source: str = ""
+    fitted: int = 0
 
 
 def apply_blocks(blocks: Sequence[Block], source: str) -> str | PatchFailure:
     """Return the source with all blocks applied in order; each SEARCH text must fit in exactly one place."""
     if len(blocks) > BLOCKS_MAX:
         return PatchFailure(f"the reply holds {len(blocks)} blocks, more than {BLOCKS_MAX}: a whole file is needed")
+    misfits = []
     for number, block in enumerate(blocks, 1):
         changed = _apply(block, source)
         if isinstance(changed, int):
-            problem = f"occurs {changed} times" if changed else "does not occur in the current kernel"
-            hint = (
-                "Add lines around it until it is the only place." if changed else describe_nearest(block.search, source)
-            )
-            return PatchFailure(f"the SEARCH text of block {number} {problem}. {hint}")
-        source = changed
-    return source
+            misfits.append((number, block, changed))
+        else:
+            source = changed
+    if not misfits:
+        return source
+    fitted = len(blocks) - len(misfits)
+    reason = "\n".join(_describe_misfit(number, block, count, source) for number, block, count in misfits)
+    return PatchFailure(reason, source if fitted else "", fitted)
+
+
+def _describe_misfit(number: int, block: Block, count: int, source: str) -> str:
+    problem = f"occurs {count} times" if count else "does not occur in the current kernel"
+    hint = "Add lines around it until it is the only place." if count else describe_nearest(block.search, source)
+    return f"the SEARCH text of block {number} {problem}. {hint}"
 
 
 def parse_diff(lines: Sequence[str]) -> list[Block]:
@@ -103,7 +120,17 @@ def _apply(block: Block, source: str) -> str | int:
             places = list(_find_places(candidate.search, source, reduce))
             if places:
                 return _replace_lines(source, places[0], candidate) if len(places) == 1 else len(places)
-    return 0
+    return _apply_piece(block, source)
+
+
+def _apply_piece(block: Block, source: str) -> str | int:
+    """Return the source with a piece of a line changed, or of several; the number of places if that is not 1."""
+    piece, replacement = block.search.strip(), block.replacement.strip()
+    before, after = r"(?<!\w)" if _WORD.match(piece[0]) else "", r"(?!\w)" if _WORD.match(piece[-1]) else ""
+    places = [found.start() for found in re.finditer(f"{before}{re.escape(piece)}{after}", source)]
+    if len(places) != 1:
+        return len(places)
+    return source[: places[0]] + replacement + source[places[0] + len(piece) :]
 
 
 def _find_places(search: str, source: str, reduce: Callable[[str], str]) -> Iterator[int]:

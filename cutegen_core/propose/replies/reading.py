@@ -19,16 +19,24 @@ _LONGEST_IDEA = 160
 # Each of these looks at a line once: a reply of a million line ends costs milliseconds.
 _IDEA = re.compile(r"^[ \t*_#>-]*idea[ \t*_]*:(.*[^\s*_`].*)$", re.IGNORECASE | re.MULTILINE)
 _IDEA_IN_FILE = re.compile(r'^[ \t]*idea[ \t]*=[ \t]*"([^"\n]{1,160})"', re.MULTILINE)
+_VALUES = re.compile(r"^([ \t]*\w+[ \t]*=[ \t]*)(?:\{[^\n]*default[^\n]*\}|-?[\d.]+)[ \t]*$", re.MULTILINE)
+_PARAMS = re.compile(r"^[ \t]*\[params\][^\n]*\n(?:[ \t]*[^\[\s][^\n]*\n|[ \t]*\n)*", re.MULTILINE)
+"""The table of a launch plan, and a declaration in it."""
 _DONE = re.compile(r"^[ \t*_`>]*DONE\b[*_ \t]*:?(.*)$", re.MULTILINE)
 
 
 def read_kernel(call: Call, request: ProposalRequest) -> ParsedReply | Unparsed:
-    """Return the kernel file of a reply that changes the request's base, or why there is none that could be tried."""
+    """Return the kernel file of a reply that changes the request's base, or why there is none that could be tried.
+
+    The blocks of the step's earlier replies that fit count as applied.
+    """
     base = request.base.source if request.base else None
-    parsed = parse_reply(call.reply, base)
+    parsed = _parse(call, request, base)
     if isinstance(parsed, UnparsedReply):
         cut = f" {_CUT_OFF}." if call.finish in _CUT else ""
-        return Unparsed(call.reply, parsed.reason + cut, parsed.patch_failed)
+        return Unparsed(
+            call.reply, parsed.reason + cut, parsed.patch_failed, idea_of(request), partial=bool(parsed.partial)
+        )
     if call.finish in _CUT and call.reply.rstrip().endswith(parsed.source.rstrip()[-_TAIL_CHARACTERS:]):
         return Unparsed(call.reply, f"{_CUT_OFF}, in the middle of the kernel file")
     if base is not None and parsed.source.strip() == base.strip():
@@ -41,6 +49,40 @@ def read_kernel(call: Call, request: ProposalRequest) -> ParsedReply | Unparsed:
     before = [a for a in request.attempts if a.candidate == key and not request.instruction]
     if before:
         return Unparsed(call.reply, f"this very kernel was tried in step {before[-1].step}: {before[-1].outcome}")
+    return parsed
+
+
+def changes_defaults_only(before: str, after: str) -> bool:
+    """Return whether two kernel files differ in nothing but declared values, and the idea's line."""
+    return before != after and _without_values(before) == _without_values(after)
+
+
+def _without_values(source: str) -> list[str]:
+    head, end, code = source.partition("*/")
+    plan = _PARAMS.sub(lambda table: _VALUES.sub(r"\1", table[0]), _IDEA_IN_FILE.sub("", head))
+    return [line.strip() for line in f"{plan}{end}{code}".splitlines() if line.strip()]
+
+
+def was_cut(call: Call) -> bool:
+    """Return whether the reply ended before its end."""
+    return call.finish in _CUT
+
+
+def idea_of(request: ProposalRequest) -> str:
+    """Return the idea that the step's last reply with one names, "" if none does."""
+    return next((idea for call in reversed(request.calls) if (idea := find_idea(call.reply))), "")
+
+
+def _parse(call: Call, request: ProposalRequest, base: str | None) -> ParsedReply | UnparsedReply:
+    """Parse the reply against the base as the earlier replies' fitting blocks left it, else against the base itself."""
+    current = base
+    for earlier in request.calls[: request.calls.index(call)] if call in request.calls else ():
+        found = parse_reply(earlier.reply, current)
+        current = found.partial or current if isinstance(found, UnparsedReply) else current
+    parsed = parse_reply(call.reply, current)
+    if isinstance(parsed, UnparsedReply) and current != base:
+        again = parse_reply(call.reply, base)
+        return again if isinstance(again, ParsedReply) else parsed
     return parsed
 
 

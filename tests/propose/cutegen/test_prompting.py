@@ -16,12 +16,14 @@ from cutegen_core.propose.families.classify import classify
 from cutegen_core.propose.families.family import menu, registered
 from cutegen_core.propose.port import Ask, Attempt, ProposalRequest, WantsStudy
 from cutegen_core.propose.prompting import rendering
+from cutegen_core.propose.prompting.offers import offered
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.performance import (
     Bound,
     Conditions,
+    KernelEstimate,
     KernelProfile,
     Metric,
     Peaks,
@@ -117,7 +119,7 @@ OTHERS = {
     "conv_relu_bias": (lambda: _named("torch.relu(self.conv(x)) + self.bias"), "convolution and pooling"),
     "pool": (lambda: written("pool", POOL), "convolution and pooling"),
     "attention": (lambda: written("attention", SDPA), "softmax and attention"),
-    "chain": (lambda: _named("torch.clamp(self.act(self.gemm(x)"), "fused chain"),
+    "chain": (lambda: _named("torch.clamp(self.act(self.gemm(x)"), "gemm"),
     "einsum": (lambda: _named("torch.einsum('bijl,lk->bijk'"), "gemm"),
     "untraceable": (lambda: _named("if x.sum().item() > 0"), "other"),
 }
@@ -263,15 +265,54 @@ def test_each_prompt_says_what_the_loop_promises(request_for):
         )
         assert all(f"- {workload.name} (" in text for workload in request.problem.workloads), kind
         assert f"{request.device.sm_count} SMs" in text, kind
-        if not kind.startswith("diagnose"):
-            assert EXAMPLE.strip() in text, kind
+        assert "## The kernel file" in text, kind
     assert "No shared memory." in made["optimise in full"]
-    assert "step 2: shared-tile: better -> failed: 10 s are over" in made["optimise in full"]
+    assert "step 2: skinny: better -> failed: 10 s are over" in made["optimise in full"]
     assert "locked by the person" in made["optimise in full"]
     assert "grid is 0" in made["seed again"]
     assert "line 22" in made["repair"]
     assert "Cause: n" in made["repair"]
     assert "## Diagnosis" not in made["repair without a diagnosis"]
+
+
+def test_the_minimal_file_and_the_exemplar_are_shown_until_a_kernel_has_passed(request_for):
+    request = request_for("matmul_bias_relu")
+    exemplar = FAMILIES["gemm"].exemplar.strip()
+    first = prompting.seed(request).text
+    assert EXAMPLE.strip() in first
+    assert exemplar in first
+    base = Candidate("/* cutegen */ int x;", Author.MODEL)
+    failing = prompting.repair(replace(request, base=base, base_trial=compile_failure()), "").text
+    assert exemplar in failing
+    later = prompting.optimise(replace(request, base=base, base_trial=passed_trial())).text
+    assert "## A minimal valid kernel file" not in later
+    assert exemplar not in later
+    again = replace(request, base=base, base_trial=compile_failure(), attempts=tried("seed"))
+    assert exemplar not in prompting.repair(again, "").text
+
+
+def test_what_does_not_change_is_one_prefix_of_every_prompt(request_for):
+    made = list(prompts(request_for("matmul_bias_relu")).items())
+    begin = made[0][1].split("## A minimal valid kernel file")[0]
+    assert len(begin) > 6000
+    for kind, text in made:
+        assert text.startswith(begin[: begin.rindex("- The same code")]), kind
+
+
+def test_the_facts_are_told(request_for):
+    text = prompting.seed(request_for("matmul_square")).text
+    assert "137 GFLOP on fp32 2.054 ms" in text
+    assert "No algorithm takes less than 364" in text
+    assert "Peaks, nominal, of the data sheet: memory 3.35 TB/s" in text
+    assert re.search(r"with CUTLASS \d+\.\d+", text)
+    assert "every launch of the plan must apply to one" in text
+    gpu = replace(request_for("matmul_square"), executor=ExecutorKind.GPU)
+    assert "run and timed on the GPU" in prompting.seed(gpu).text
+
+
+def test_a_seed_prompt_takes_at_most_5000_tokens(request_for):
+    for name in ("layernorm", "matmul_square", "conv", "attention", "chain"):
+        assert prompting.seed(request_for(name)).tokens <= 5000, name
 
 
 def test_code_stands_in_the_prompt_to_the_letter(request_for):
@@ -283,9 +324,10 @@ def test_code_stands_in_the_prompt_to_the_letter(request_for):
 
 def test_a_chain_is_analysed_before_anything_is_written(request_for):
     text = prompts(request_for("chain"))["optimise"]
-    assert "class: fused chain" in text
+    assert "class: gemm" in text
     assert "fusable into their reader" in text
-    assert "- algebra (structure)" in text
+    first = re.search(r"^- ([a-z0-9-]+) \(structure\)", text.split("## This step")[1], re.MULTILINE)
+    assert first[1] == "fuse-epilogue"
 
 
 # ---- what the prompts promise is so
@@ -345,14 +387,75 @@ def test_every_class_has_a_menu_of_its_own(kind):
 def test_every_class_that_is_found_here_is_a_family():
     assert {*CLASSES.values(), *(kind for _, kind in OTHERS.values())} == {
         "elementwise", "reduction", "softmax and attention", "gemm", "convolution and pooling", "scan",
-        "gather and segment", "fused chain", "other",
+        "gather and segment", "other",
     } <= set(FAMILIES)  # fmt: skip
 
 
 def test_a_menu_offers_what_the_architecture_has():
     keys = {arch: {item.key for item in menu(FAMILIES["gemm"], arch)} for arch in ("sm_70", "sm_80", "sm_90a")}
     assert keys["sm_90a"] - keys["sm_80"] == {"tma-wgmma"}
-    assert keys["sm_80"] - keys["sm_70"] == {"cp-async", "tensor-core"}
+    assert keys["sm_80"] - keys["sm_70"] == {"cp-async", "tensor-core", "split-tf32"}
+
+
+def offers(request):
+    return [item.key for item in offered(request)]
+
+
+@pytest.mark.parametrize(
+    ("name", "has", "has_not"),
+    [
+        (
+            "matmul_square",
+            {"shared-tile", "split-tf32"},
+            {"tensor-core", "tma-wgmma", "skinny", "split-k", "fuse-epilogue"},
+        ),
+        ("matmul_bias_relu", {"fuse-epilogue"}, {"algebra"}),
+        ("matvec", {"skinny"}, {"shared-tile", "register-tile", "split-tf32"}),
+        ("layernorm", {"row-per-block", "vectorise", "one-pass"}, {"inner-dimension", "split-row"}),
+        ("sum_reduction", {"inner-dimension"}, {"row-per-block"}),
+        ("softmax", {"online-softmax"}, {"tile-kv", "split-tf32"}),
+        ("attention", {"tile-kv", "split-tf32"}, {"online-softmax", "tensor-core"}),
+        ("relu", {"vectorise"}, {"fuse", "cheaper-math"}),
+        ("gelu", {"cheaper-math"}, set()),
+        ("conv", {"implicit-gemm", "split-tf32"}, {"tensor-core"}),
+        ("gather_rows", {"row-per-warp"}, {"fuse"}),
+        ("pool", {"input-halo"}, {"implicit-gemm", "split-tf32"}),
+    ],
+)
+def test_a_menu_offers_what_fits_the_problem(request_for, name, has, has_not):
+    keys = set(offers(request_for(name)))
+    assert has <= keys
+    assert not has_not & keys
+
+
+def test_tf32_that_is_allowed_makes_tensor_cores_an_item(request_for):
+    request = request_for("matmul_square")
+    allowed = replace(request, problem=replace(request.problem, allow=("tf32",)))
+    assert "tensor-core" in offers(allowed)
+
+
+def test_what_the_kernel_does_already_is_not_offered(request_for):
+    code = "/* cutegen */ __shared__ float a[4]; float4 b; v = __shfl_xor_sync(~0u, v, 1);"
+    base = Candidate(code, Author.MODEL)
+    for name, done in (
+        ("matmul_square", {"shared-tile", "vectorised-copies"}),
+        ("layernorm", {"warp-shuffle", "vectorise"}),
+    ):
+        first, later = request_for(name), replace(request_for(name), base=base, base_trial=passed_trial())
+        assert done <= set(offers(first))
+        assert not done & set(offers(later)), name
+
+
+def test_the_estimate_and_the_resources_stand_under_the_kernel_and_in_the_history(request_for):
+    trial = replace(passed_trial(), estimate=KernelEstimate(120.0, 120.0, 4.0, 80.0))
+    step = replace(tried("seed: plain")[0], cost="estimate 120 µs, 32 registers, 1024 B shared")
+    request = replace(
+        request_for("layernorm"), base=Candidate(EXAMPLE, Author.MODEL), base_trial=trial, attempts=(step,)
+    )
+    text = prompting.optimise(request).text
+    assert "Passed, not measured; estimate 120 µs, 67 % of the bound (memory 120 µs, arithmetic 4 µs)" in text
+    assert "scale<256>: 32 registers, 16 B spilled, 1024 B shared; SASS: FFMA 12" in text
+    assert "- step 1: seed: plain -> x; estimate 120 µs, 32 registers, 1024 B shared" in text
 
 
 # ---- delayed profiling, context
@@ -420,7 +523,27 @@ def test_measured_times_and_peaks_are_in_the_prompt(request_for):
     text = prompting.optimise(request).text
     assert "benchmark: 42 µs, A/A noise ±0.4 %, 60 samples; 80 % of the memory bound (33.6 µs for 1.05 MB)" in text
     assert "; 2.00x faster than eager (speedup 2.000x, 95 % interval 1.980 to 2.020)\n" in text
-    assert "copy 4.30 TB/s (read + written), fp32 51 TFLOP/s" in text
+    assert "Peaks, measured on this GPU: memory 4.3 TB/s (read + written); TFLOP/s: fp32 51." in text
+
+
+@pytest.mark.parametrize(
+    ("took", "memory", "compute", "over"),
+    [(42.0, 40.0, 1.0, True), (42.0, 33.6, 1.0, False), (42.0, 1.0, 40.0, False)],
+)
+def test_a_session_ends_where_the_measured_time_is_at_a_memory_bound(request_for, took, memory, compute, over):
+    conditions = Conditions("H200", "580", (1980, 1980), 3201, (40, 41), (300.0, 310.0), (), 0, 8, 1 << 27, 0.0)
+    own = Timing("candidate", took, took, took, 0.004, 60)
+    bound = Bound("graph", 1 << 20, 1 << 20, "fp32", memory, compute)
+    timed = WorkloadPerformance("benchmark", (own,), (), (), 0.004, conditions, (bound,))
+    trial = replace(passed_trial(), performance=Performance((timed,)))
+    request = replace(
+        request_for("relu"), base=Candidate(EXAMPLE, Author.MODEL), base_trial=trial, executor=ExecutorKind.GPU
+    )
+    answer = CutegenStrategy().respond(request)
+    assert isinstance(answer, WantsStudy) is over, "the sweep comes before the end"
+    if over:
+        assert "95 % of the memory bound" in answer.reason
+    assert isinstance(CutegenStrategy().respond(replace(request, instruction="go on")), Ask)
 
 
 def test_what_does_not_fit_is_left_out_and_named(request_for):
@@ -430,11 +553,12 @@ def test_what_does_not_fit_is_left_out_and_named(request_for):
     )  # fmt: skip
     everything = prompting.optimise(request)
     assert everything.left_out == ()
-    no_exemplar = prompting.optimise(replace(request, context_tokens=everything.tokens - 1))
+    first = prompting.seed(request_for("softmax"))
+    no_exemplar = prompting.seed(replace(request_for("softmax"), context_tokens=first.tokens - 1))
     assert no_exemplar.left_out == ("a verified kernel of the same class",)
     assert "## A verified kernel" not in no_exemplar.text
-    fewer = prompting.optimise(replace(request, context_tokens=no_exemplar.tokens - 200))
-    assert fewer.left_out[1:3] == ("step 1 of what was tried", "step 2 of what was tried")
+    fewer = prompting.optimise(replace(request, context_tokens=everything.tokens - 200))
+    assert fewer.left_out[:2] == ("step 1 of what was tried", "step 2 of what was tried")
     assert "- step 1:" not in fewer.text
     assert "- step 21:" in fewer.text
     assert open_items(request.attempts, menu(FAMILIES["softmax and attention"], "sm_90a"))[0].key in fewer.text

@@ -54,7 +54,12 @@ IMAGE = {"x": "torch.rand(4, 8, 32, 32)", "m": "torch.rand(8)", "s": "torch.rand
         ("torch.inner(a, b)", TWO, "gemm"),
         # dropout that is off is nothing in a chain
         ("F.dropout(torch.relu(a @ b) * 2, 0.5, False)", TWO, "gemm"),
-        ("torch.tanh(torch.relu(a @ b) * 2)", TWO, "fused chain"),
+        # the heaviest operation decides, however long the chain
+        ("torch.tanh(torch.relu(a @ b) * 2)", TWO, "gemm"),
+        ("torch.softmax(a @ b, 1)", TWO, "gemm"),
+        ("torch.softmax(a @ b, 1) @ b", TWO, "softmax and attention"),
+        ("F.instance_norm(F.conv2d(x, torch.rand(4, 8, 3, 3))) / 2", IMAGE, "convolution and pooling"),
+        ("torch.cumsum(a, 1).sum(1)", TWO, "fused chain"),
         # heavy, and nobody's
         ("torch.sort(a, 1)[0]", TWO, "other"),
         ("a.topk(3)[0]", TWO, "other"),
@@ -124,6 +129,7 @@ def test_a_new_folder_is_a_new_family_for_graphs_of_its_flow(folder):
         ('bound = "bytes"', 'bound = "bytes"\nbeside = ["gem"]', "beside names 'gem', which is no other family"),
         ('bound = "bytes"', 'bound = "bytes"\nfuse = true', "fuse: Unexpected keyword argument"),
         ("[[menu]]", "[[menu]", "Expected"),
+        ('kind = "structure"', 'kind = "structure"\nneeds = ["halfs"]', "'halfs' is no trait of a problem"),
     ],
 )
 def test_a_wrong_registration_is_refused_with_its_file(folder, old, new, words):

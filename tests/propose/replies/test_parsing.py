@@ -256,3 +256,45 @@ def test_the_nearest_text_of_a_large_file_is_found_in_bounded_time(lines):
 
 def test_a_diff_without_changes_is_no_block():
     assert parse_diff(["@@ -1 +1 @@", " same", ""]) == []
+
+
+# ---- pieces of lines, and blocks of which some fit
+
+
+def edit(search, replacement):
+    return f"<<<<<<< SEARCH\n{search}\n=======\n{replacement}\n>>>>>>> REPLACE\n"
+
+
+PARAMS = (
+    "/* cutegen\nBLOCK = { default = 256, values = [128, 256] }\nITEMS = { default = 4, values = [2, 4] }\n*/\nint x;\n"
+)
+
+
+def test_a_unique_piece_of_a_line_is_a_search_text():
+    parsed = parse_reply(edit("default = 256", "default = 128"), PARAMS)
+    assert parsed.source == PARAMS.replace("default = 256", "default = 128")
+
+
+def test_a_piece_over_two_lines_is_a_search_text():
+    parsed = parse_reply(edit("values = [2, 4] }\n*/", "values = [2, 4, 8] }\n*/"), PARAMS)
+    assert "ITEMS = { default = 4, values = [2, 4, 8] }\n*/\nint x;" in parsed.source
+
+
+@pytest.mark.parametrize(("piece", "count"), [("default = 25", "does not occur"), ("values =", "occurs 2 times")])
+def test_a_piece_that_cuts_a_word_or_is_not_unique_is_refused(piece, count):
+    refused = parse_reply(edit(piece, "default = 64"), PARAMS)
+    assert refused.patch_failed
+    assert count in refused.reason
+
+
+def test_blocks_that_fit_are_kept_and_each_of_the_others_is_named():
+    reply = edit("int x;", "int y;") + edit("int a;", "int b;") + edit("default = 4", "default = 2") + edit("no", "yes")
+    refused = parse_reply(reply, PARAMS)
+    assert refused.partial == PARAMS.replace("int x;", "int y;").replace("default = 4", "default = 2")
+    assert "block 2" in refused.reason
+    assert "block 4" in refused.reason
+    assert "block 1 " not in refused.reason
+
+
+def test_nothing_is_kept_where_no_block_fits():
+    assert parse_reply(edit("int a;", "int b;"), PARAMS).partial == ""
