@@ -132,8 +132,8 @@ class ForkServerClient:
             self._control, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
             command = [sys.executable, "-P", "-m", "cutegen_core.machine.fork_server", str(theirs.fileno())]
             self._process = subprocess.Popen(
-                command, env=child_environment(Path(os.devnull)) | ONE_THREAD, pass_fds=[theirs.fileno()], start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                command, env=child_environment(Path(os.devnull)) | ONE_THREAD, pass_fds=[theirs.fileno()],
+                start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             )  # fmt: skip
             priority.make_way(self._process.pid)
             theirs.close()

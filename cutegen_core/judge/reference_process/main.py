@@ -1,7 +1,8 @@
 """Program of the reference worker, with the arguments SCRATCH and MEMORY_BYTES.
 
 1. It begins as a fork of a process that has imported torch and runs no file's code (`machine.fork_server`), with one
-   thread (where that is impossible as a new program, which imports torch itself), and enters the sandbox: no network, no files but Python's, torch's and `SCRATCH`, no other programs.
+   thread; where that is impossible, as a new program, which imports torch itself. It enters the sandbox: no network, no
+   files but Python's, torch's and `SCRATCH`, no other programs.
 2. It answers requests (`supervisor.Supervisor`), but runs no problem file's code itself: each file gets a process of
    its own, forked from this one (`file_process`), which is shut in further and cannot reach an answer's pipe.
 """
