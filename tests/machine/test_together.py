@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cutegen_core.machine.together import Together
-from tests.patience import wait_until
+from tests.patience import PATIENCE_S, wait_until
 
 
 def test_two_threads_share_one_call_and_the_next_one_is_made_anew() -> None:
@@ -17,7 +17,7 @@ def test_two_threads_share_one_call_and_the_next_one_is_made_anew() -> None:
 
     def make() -> int:
         calls.append(1)
-        assert go_on.wait(60)
+        assert go_on.wait(PATIENCE_S)
         return len(calls)
 
     with ThreadPoolExecutor(2) as pool:

@@ -1,8 +1,8 @@
 """Import what torch imports at its first fake tensor (800 modules, a second), too: once for all traced files."""
 
-from cutegen_core.judge.reference_process import imported, tracing
+from cutegen_core.judge.reference_process import main, tracing
 
-__all__ = ["imported"]
+__all__ = ["main"]
 
 _SMALL = """import torch
 class Model(torch.nn.Module):
