@@ -40,6 +40,7 @@ def main() -> None:
     scratch, memory_bytes = Path(sys.argv[1]), int(sys.argv[2])
     os.environ.setdefault("USER", "cutegen")  # torch asks for a user name, and /etc/passwd is unreadable
     level = shut_in(scratch, memory_bytes)
+    worker.set_up_torch()
     tempfile.gettempdir()  # looked for here: a file's process can write nowhere, and torch asks at its import
 
     def serve_file(channel: socket.socket) -> None:

@@ -37,10 +37,6 @@ from cutegen_core.machine.worker import Message
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Signature, Tolerance, Values
 
-torch.set_grad_enabled(False)
-# The work is small, sums must not depend on the number of processors, and a fork has no pool of threads.
-torch.set_num_threads(1)
-
 _KEPT = 4
 _HARD = (Values.LARGE_MEAN, Values.LARGE_SCALE)
 _SMALL_BYTES = 256 << 20
@@ -48,6 +44,15 @@ _SAMPLED_FROM = 1 << 20
 _SAMPLED_WORK = 2_000_000
 _SAMPLED_ELEMENTS = 4096
 MOST_SAMPLES = 31
+
+
+def set_up_torch() -> None:
+    """Switch gradients and torch's pool of threads off, once in a process.
+
+    The work is small, sums must not depend on the number of processors, and a fork has no threads.
+    """
+    torch.set_grad_enabled(False)
+    torch.set_num_threads(1)
 
 
 def serve_file(channel: socket.socket) -> None:
