@@ -60,6 +60,7 @@ class Checks:
             self._closed = True
             if self._socket is not None:
                 asking.unbind()
+                self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits in accept
                 self._socket.close()
 
     def _serve(self, listening: socket.socket, judged_by: str) -> None:

@@ -102,12 +102,7 @@ class Engine:
                     _log.exception("the store %s cannot be read; trying again", self._store.path)
                 trouble = str(error)
                 time.sleep(_STORE_PAUSE_S)
-            if (
-                self._active
-                or self._checks.busy
-                or any(slots.busy for slots in self._slots)
-                or single.client_age_s() < IDLE_EXIT_S
-            ):
+            if self._is_busy() or single.client_age_s() < IDLE_EXIT_S:
                 last_use = time.monotonic()
             time.sleep(POLL_S)
 

@@ -155,7 +155,8 @@ class Store:
             raise StoreError(f"cannot open the store {self.path}: {error}. {advice}") from error
 
     def close(self) -> None:
-        self._db.close()
+        with self._lock:  # a statement of another thread ends first: SQLite frees what it uses
+            self._db.close()
 
     def is_current(self) -> bool:
         """Return whether the store is still the one this version opened; False if a newer version migrated it."""

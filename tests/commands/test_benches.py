@@ -126,6 +126,6 @@ def test_a_comparison_names_what_changed_beyond_the_noise():
         line("gone", None, None, views.BenchOutcome.NO_KERNEL),
     ]
     told = "\n".join(map(benches._changed, views.compare_benches(earlier, later)))
-    assert "faster: 100.0 -> 50.0 us (2.00x)" in told
+    assert "faster: 100.0 us -> 50.0 us (2.00x)" in told
     assert "gone: passed -> no kernel passed" in told
     assert "same" not in told

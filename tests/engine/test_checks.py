@@ -146,3 +146,14 @@ def test_the_command_takes_the_engines_answer(
     assert said.out.startswith("PASSED")
     assert "compile    passed" in said.err
     assert os.getcwd() == str(folder)
+
+
+def test_the_thread_that_waits_for_clients_ends_with_the_engine(monkeypatch, tmp_path):
+    monkeypatch.setenv("CUTEGEN_HOME", str(tmp_path))
+    before = set(threading.enumerate())
+    own = Checks(None)
+    own.open()
+    (thread,) = set(threading.enumerate()) - before
+    own.close()
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()

@@ -43,4 +43,11 @@ def test_a_page_that_has_drawn_a_decision_is_over(store: Store) -> None:
     page.button(key="decide-stop").click().run()
     assert not page.exception
     assert store.waiting()
-    assert not first_turn._deciding
+    assert not first_turn.others_decide()
+
+
+def test_a_page_that_ended_in_the_middle_of_a_decision_holds_nobody_up() -> None:
+    page = threading.Thread(target=first_turn.take)
+    page.start()
+    page.join(SOON_S)
+    assert not first_turn.others_decide()
