@@ -197,11 +197,14 @@ class Engine:
             self._tools.warm(lambda text: self._store.set_live(ENGINE_LINE, text))
             self._store.set_live(ENGINE_LINE, "")
         except CutegenError as error:
-            self._store.set_live(ENGINE_LINE, f"not ready: {error}")
+            self._say_not_ready(str(error))
         except Exception as error:  # noqa: BLE001 - thread boundary
             _log.exception("warming up")
-            with contextlib.suppress(sqlite3.Error, StoreError):
-                self._store.set_live(ENGINE_LINE, f"not ready: {_message_for(error)}")
+            self._say_not_ready(_message_for(error))
+
+    def _say_not_ready(self, why: str) -> None:
+        with contextlib.suppress(sqlite3.Error, StoreError):  # a store that fails is said by the poll
+            self._store.set_live(ENGINE_LINE, f"not ready: {why}")
 
 
 def _message_for(error: Exception) -> str:
