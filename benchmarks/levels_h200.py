@@ -21,7 +21,6 @@ import json
 import math
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -32,8 +31,19 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import conditions
-from benchmarks.products_h200 import Kitchen, Made, Row, _only
-from benchmarks.rows_h200 import PEAK_TFLOPS, _compared, _copy_bandwidth, _in_turns
+from benchmarks.in_turns import (
+    PEAK_TFLOPS,
+    Warmers,
+    compared,
+    copy_bandwidth,
+    in_turns,
+    ratios,
+    run_on,
+    tell,
+    tell_begun,
+    visible_gpus,
+)
+from benchmarks.products_h200 import Kitchen, Made, Row, only
 from cutegen_core.evaluate.roofline.work import graph_work
 from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel import kernel_file
@@ -45,9 +55,7 @@ from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 
 WARMING_SHARE, SETUP_SHARE = 0.4, 0.9
 """Of the budget: when the processes that warm torch.compile's cache are stopped, and when no file is begun any more."""
-PEAKS = PEAK_TFLOPS | {"float64": 34.0}
 FAST = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
-_ROW, _BEGUN = "ROW ", "BEGUN "
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,7 @@ class LevelKitchen(Kitchen):
             return
         counted = graph_work(graph, signature)
         self.work[case.name] = {"bytes": counted.moved_bytes, "flops": dict(counted.flops)}
-        yield case, last.name, _only(file, plan), {}, plan, signature
+        yield case, last.name, only(file, plan), {}, plan, signature
 
 
 # ---- torch.compile's cache
@@ -132,18 +140,18 @@ def direct(folder: Path, files: Sequence[Path], warmed: Sequence[str], deadline:
     import torch
 
     torch.set_default_device("cuda")
-    bandwidth = _copy_bandwidth(torch)
-    print(f"{_ROW}{json.dumps({'case': 'copy', 'gbs': bandwidth})}", flush=True)
+    bandwidth = copy_bandwidth(torch)
+    tell({"case": "copy", "gbs": bandwidth})
     for path in files:
         kept = folder / f"{path.stem}.json"
         if time.time() > deadline:
             print(f"{path.stem}: no time left", flush=True)
         elif kept.exists():
-            print(f"{_BEGUN}{path.stem}", flush=True)
+            tell_begun(path.stem)
             plain = json.loads(kept.read_text())
             work = plain.pop("work")
             row = _measured(torch, path, Made.from_json(plain), compiled=path.stem in warmed)
-            print(f"{_ROW}{json.dumps(row | _share(row, work, bandwidth))}", flush=True)
+            tell(row | _share(row, work, bandwidth))
             torch._dynamo.reset()
             torch.cuda.empty_cache()
 
@@ -167,7 +175,7 @@ def _measured(torch: Any, path: Path, made: Made, *, compiled: bool) -> Row:  # 
         stream = torch.cuda.current_stream().cuda_stream
         program.run(stream, 0)
         torch.cuda.synchronize()
-        row |= _compared(torch, out, expected[0].contiguous())
+        row |= compared(torch, out, expected[0].contiguous())
         del expected
         contenders: dict[str, Callable[[], Any]] = {
             "kernel": lambda: program.run(stream, 0),
@@ -176,7 +184,7 @@ def _measured(torch: Any, path: Path, made: Made, *, compiled: bool) -> Row:  # 
         if compiled:
             contenders["compile"] = _compiled(torch, live)
             contenders["compile"]()
-        medians = _in_turns(torch, contenders)
+        medians = in_turns(torch, contenders)
         program.unload()
     except (LaunchRefused, DriverError, torch.OutOfMemoryError, CutegenError) as failure:
         return row | {"failure": str(failure)[:300]}
@@ -187,7 +195,9 @@ def _measured(torch: Any, path: Path, made: Made, *, compiled: bool) -> Row:  # 
 
 def _share(row: Row, work: Row, bandwidth: float) -> Row:
     """Return the bound, in microseconds, and the kernel's share of it."""
-    pipes = {kind: 1e-6 * count / PEAKS.get(kind, PEAKS["float32"]) for kind, count in work["flops"].items()}
+    pipes = {
+        kind: 1e-6 * count / PEAK_TFLOPS.get(kind, PEAK_TFLOPS["float32"]) for kind, count in work["flops"].items()
+    }
     bound = max([1e-3 * work["bytes"] / bandwidth, *pipes.values()])
     return {"bound_us": round(bound, 2)} | ({"share": round(bound / row["us"], 4)} if "us" in row else {})
 
@@ -209,19 +219,27 @@ def main() -> int:
         folder, kept = Path(scratch), Path(scratch) / "made"
         kept.mkdir()
         os.environ |= {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-        warmers = [] if asked.compile_only else _start_warmers([c.path for c in cases], asked.warmers, asked.gpus)
+        gpus = visible_gpus(asked.gpus)
+        shares = [] if asked.compile_only else [cases[k :: asked.warmers] for k in range(asked.warmers)]
+        warmers = Warmers([_again("--warm", "--files", *_paths(share)) for share in shares if share], gpus)
         kitchen = LevelKitchen(device, folder, asked.compilers)
         kitchen.refused, kitchen.work = {}, {}
         rows = _compile(cases, kitchen, kept)
         rows += [{"case": name, "refused": reason} for name, reason in kitchen.refused.items()]
         print(f"{len(cases)} files, compiled in {time.monotonic() - begun:.0f} s", flush=True)
         if not asked.compile_only:
-            warmed = _finish(warmers, WARMING_SHARE * asked.budget_s - (time.monotonic() - begun))
+            warmed = warmers.finish(WARMING_SHARE * asked.budget_s - (time.monotonic() - begun))
             print(f"torch.compile has {len(warmed)} at {time.monotonic() - begun:.0f} s", flush=True)
             until = time.time() + SETUP_SHARE * asked.budget_s - (time.monotonic() - begun)
-            shares = [[c.path for c in cases][gpu :: asked.gpus] for gpu in range(asked.gpus)]
-            with ThreadPoolExecutor(asked.gpus) as pool:
-                for found in pool.map(lambda k: _measure(kept, shares[k], warmed, until, k), range(asked.gpus)):
+            by_name = {case.name: case for case in cases}
+
+            def command(left: Sequence[str]) -> list[str]:
+                kinds = ("--direct", str(kept), "--deadline", str(until), "--warmed", *sorted(warmed))
+                return _again(*kinds, "--files", *_paths([by_name[name] for name in left]))
+
+            with ThreadPoolExecutor(len(gpus)) as pool:
+                names = [list(by_name)[k :: len(gpus)] for k in range(len(gpus))]
+                for found in pool.map(lambda gpu, share: run_on(gpu, share, command, show), gpus, names):
                     rows += found
             whole = _summary(rows, len(cases))
             print(json.dumps(whole, indent=1), flush=True)
@@ -236,6 +254,10 @@ def main() -> int:
 def _files(asked: argparse.Namespace) -> list[Path]:
     paths = [Path(name) for name in sets.resolve(f"level{asked.level}", Path(asked.checkout))]
     return [path for path in paths if not asked.only or path.stem.split("_")[0] in asked.only]
+
+
+def _paths(cases: Sequence[FileCase]) -> list[str]:
+    return [str(case.path) for case in cases]
 
 
 def _number(row: Row) -> tuple[int, str]:
@@ -255,54 +277,6 @@ def _compile(cases: Sequence[FileCase], kitchen: LevelKitchen, kept: Path) -> li
     finally:
         kitchen.close()
     return failed
-
-
-def _start_warmers(paths: Sequence[Path], count: int, gpus: int) -> list[subprocess.Popen[str]]:
-    return [
-        subprocess.Popen(_again("--warm", "--files", *map(str, paths[k::count])), stdout=subprocess.PIPE, text=True,
-                         stderr=subprocess.DEVNULL, env=os.environ | {"CUDA_VISIBLE_DEVICES": str(k % gpus)})
-        for k in range(min(count, len(paths)))
-    ]  # fmt: skip
-
-
-def _finish(warmers: Sequence[subprocess.Popen[str]], left_s: float) -> set[str]:
-    """Wait so long at most; return the files that the cache has."""
-    deadline, done = time.monotonic() + left_s, set[str]()
-    for child in warmers:
-        try:
-            out, _ = child.communicate(timeout=max(0.1, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            child.kill()
-            out, _ = child.communicate()
-        done |= set(out.split())
-    return done
-
-
-def _measure(kept: Path, paths: Sequence[Path], warmed: set[str], until: float, gpu: int) -> list[Row]:
-    """Run `direct` in a process of its own, again after a file that ended it, and return its rows."""
-    left, rows = list(paths), list[Row]()
-    while left:
-        arguments = ["--direct", str(kept), "--deadline", str(until), "--warmed", *sorted(warmed)]
-        begun = ""
-        with subprocess.Popen(
-            _again(*arguments, "--files", *map(str, left)), stdout=subprocess.PIPE, text=True,
-            env=os.environ | {"CUDA_VISIBLE_DEVICES": str(gpu)},
-        ) as child:  # fmt: skip
-            assert child.stdout is not None
-            for line in child.stdout:
-                if line.startswith(_ROW):
-                    rows.append(json.loads(line.removeprefix(_ROW)))
-                    show(rows[-1])
-                elif line.startswith(_BEGUN):
-                    begun = line.removeprefix(_BEGUN).strip()
-                else:
-                    print(line, end="", flush=True)
-        if child.returncode == 0 or not begun:
-            break
-        rows.append({"case": begun, "failure": f"ended the process: {child.returncode}", "right": False})
-        show(rows[-1])
-        left = left[[p.stem for p in left].index(begun) + 1 :]
-    return rows
 
 
 def _summary(rows: Sequence[Row], files: int) -> Mapping[str, Any]:
@@ -325,9 +299,8 @@ def show(row: Row) -> None:
     if row["case"] == "copy":
         print(f"copy {row['gbs']:.0f} GB/s", flush=True)
     elif "us" in row:
-        against = " ".join(f"{k} {row[f'vs_{k}']:6.2f}x" for k in ("eager", "compile") if f"vs_{k}" in row)
         print(f"{row['case']:50.50} {row['kernel']:12} {row['us']:9.1f} us  bound {row['bound_us']:9.1f} us "
-              f"{row['share']:6.3f}  {against}", "" if row["right"] else "WRONG", flush=True)  # fmt: skip
+              f"{row['share']:6.3f}  {ratios(row)}", "" if row["right"] else "WRONG", flush=True)  # fmt: skip
     else:
         print(f"{row['case']:50.50}", row.get("failure"), flush=True)
 

@@ -178,7 +178,7 @@ class Kitchen:
             for params in case.sweep.get(variant.name, ()):
                 if set(params) <= known:
                     plan = file.plan(signature, self.device, {**file.defaults(), **params})
-                    yield case, variant.name, _only(file, plan), params, plan, signature
+                    yield case, variant.name, only(file, plan), params, plan, signature
 
     def _compile(
         self, case: ProductCase, level: str, file: KernelFile, params: Params, plan: LaunchPlan, _: Signature
@@ -204,7 +204,7 @@ class Kitchen:
             compiler.close()
 
 
-def _only(file: KernelFile, plan: LaunchPlan) -> KernelFile:
+def only(file: KernelFile, plan: LaunchPlan) -> KernelFile:
     """Return the file with the launches of this plan only, so that no other is compiled."""
     head, *launches = file.text.split("[[launch]]\n")
     *most, last = launches

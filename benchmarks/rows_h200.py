@@ -17,8 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,21 +26,28 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import conditions
-from benchmarks.products_h200 import FLUSH_BYTES, LONGEST_REST_S, Kitchen, Made, Params, Row
+from benchmarks.in_turns import (
+    PEAK_TFLOPS,
+    Warmers,
+    compared,
+    copy_bandwidth,
+    in_turns,
+    ratios,
+    run_on,
+    tell,
+    tell_begun,
+    visible_gpus,
+)
+from benchmarks.products_h200 import Kitchen, Made, Params, Row, only
 from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel import kernel_file
 from cutegen_core.machine.device import choose_device
 from cutegen_core.propose import playbook
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 
-SAMPLES, WARM = 9, 2
-COPY_BYTES = 1 << 30
-PEAK_TFLOPS = {"float16": 989.0, "bfloat16": 989.0, "float32": 67.0}
-"""Of an H100 or H200, dense; float32 without tensor cores."""
 WARMING_SHARE, SETUP_SHARE = 0.4, 0.85
 """Of the budget: when the processes that warm torch.compile's cache are stopped, and when no case is begun any more."""
 HEADER = "import torch, torch.nn as nn, torch.nn.functional as F"
-_ROW, _BEGUN = "ROW ", "BEGUN "
 
 
 @dataclass(frozen=True)
@@ -166,8 +171,6 @@ class LastKitchen(Kitchen):
     """Compiles the last kernel of each case, with each of its choices."""
 
     def _jobs(self, case: Any) -> Iterator[Any]:  # noqa: ANN401 - what the kitchen of products calls a job
-        from benchmarks.products_h200 import _only
-
         reference = Reference(case.problem, self.folder, worker=self._worker)
         own = case.problem.workloads[0]
         graph, signature = reference.graph(own), reference.signature(own)
@@ -180,7 +183,7 @@ class LastKitchen(Kitchen):
         for params in case.choices:
             if set(params) <= {p.name for p in file.params}:
                 plan = file.plan(signature, self.device, {**file.defaults(), **params})
-                yield case, last.name, _only(file, plan), params, plan, signature
+                yield case, last.name, only(file, plan), params, plan, signature
 
 
 # ---- torch.compile's cache
@@ -200,30 +203,6 @@ def warm(names: Sequence[str]) -> None:
         torch.cuda.empty_cache()
 
 
-class Warmers:
-    """Processes that fill torch.compile's cache while kernels are compiled."""
-
-    def __init__(self, cases: Sequence[RowsCase], count: int) -> None:
-        shares = [[case.name for case in cases[k::count]] for k in range(count)]
-        self._running = [
-            subprocess.Popen(_again("--warm", *share), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-            for share in shares
-            if share
-        ]
-
-    def finish(self, left_s: float) -> set[str]:
-        """Wait so long at most; return the cases that the cache has."""
-        deadline, done = time.monotonic() + left_s, set()
-        for child in self._running:
-            try:
-                out, _ = child.communicate(timeout=max(0.1, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                child.kill()
-                out, _ = child.communicate()
-            done |= set(out.split())
-        return done
-
-
 # ---- in turns, in a process of its own
 
 
@@ -232,42 +211,17 @@ def direct(folder: Path, names: Sequence[str], warmed: Sequence[str], deadline: 
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = False
-    bandwidth = _copy_bandwidth(torch)
-    print(f"{_ROW}{json.dumps({'case': 'copy', 'gbs': bandwidth})}", flush=True)
+    bandwidth = copy_bandwidth(torch)
+    tell({"case": "copy", "gbs": bandwidth})
     for name in names:
         made = [Made.from_json(json.loads(p.read_text())) for p in sorted(folder.glob(f"*~{name}.json"))]
         if time.time() > deadline:
             print(f"{name}: no time left", flush=True)
         elif made:
-            print(f"{_BEGUN}{name}", flush=True)
+            tell_begun(name)
             for row in _direct_case(torch, _named(name), made, bandwidth, compiled=name in warmed):
-                print(f"{_ROW}{json.dumps(row)}", flush=True)
+                tell(row)
             torch.cuda.empty_cache()
-
-
-def _copy_bandwidth(torch: Any) -> float:  # noqa: ANN401
-    source, target = (torch.zeros(COPY_BYTES, device="cuda", dtype=torch.uint8) for _ in range(2))
-    times = _in_turns(torch, {"copy": lambda: target.copy_(source)})
-    return round(2e-3 * COPY_BYTES / times["copy"], 1)
-
-
-def _in_turns(torch: Any, contenders: Mapping[str, Callable[[], Any]]) -> dict[str, float]:  # noqa: ANN401
-    """Return the median of each in microseconds, cold, the order turned round from one turn to the next."""
-    flush = torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(-WARM, SAMPLES):
-        for name in contenders if number % 2 else reversed(list(contenders)):
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            flush.zero_()
-            begin.record()
-            contenders[name]()
-            end.record()
-            torch.cuda.synchronize()
-            us = begin.elapsed_time(end) * 1e3
-            time.sleep(min(LONGEST_REST_S, 3e-6 * us))  # below the power limit, as the workbench measures
-            if number >= 0:
-                times[name].append(us)
-    return {name: statistics.median(each) for name, each in times.items()}
 
 
 def _direct_case(
@@ -308,11 +262,11 @@ def _direct_case(
         out.fill_(float("nan") if out.is_floating_point() else -1)
         program.run(stream, 0)
         torch.cuda.synchronize()
-        row |= _exact(torch, case, inputs, out, expected) if case.flops else _compared(torch, out, expected)
+        row |= _exact(torch, case, inputs, out, expected) if case.flops else compared(torch, out, expected)
         loaded[made.name] = program
         contenders[made.name] = lambda program=program: program.run(stream, 0)
     del expected
-    medians = _in_turns(torch, contenders)
+    medians = in_turns(torch, contenders)
     nbytes = out.nbytes + sum(t.nbytes for t in inputs)
     for row in rows:
         if row["kernel"] in loaded:
@@ -334,19 +288,6 @@ def _rate(case: RowsCase, us: float, nbytes: int, bandwidth: float, dtype: str) 
     return {"gbs": round(gbs, 1), "share": round(gbs / bandwidth, 4)}
 
 
-def _compared(torch: Any, out: Any, expected: Any) -> Row:  # noqa: ANN401
-    """Return how far the whole result is from torch's, part by part, relative to its largest element."""
-    if not out.is_floating_point():
-        same = (out == expected).double().mean().item()
-        return {"same": same, "right": same > 0.99999}
-    far = scale = 0.0
-    for one, other in zip(out.flatten().split(1 << 27), expected.flatten().split(1 << 27), strict=True):
-        far = max(far, (one.float() - other.float()).abs().max().nan_to_num(float("inf")).item())
-        scale = max(scale, other.float().abs().max().item())
-    limit = {torch.float16: 2.0**-8, torch.bfloat16: 2.0**-6}.get(out.dtype, 1e-5)
-    return {"far": far / max(scale, 1e-30), "right": far <= limit * scale}
-
-
 def _exact(torch: Any, case: RowsCase, inputs: Sequence[Any], out: Any, expected: Any) -> Row:  # noqa: ANN401
     """Return whether attention is as near to float64 as torch's is: the last head, and all of it to torch's."""
     alone = [t[-1:, -1:].double() for t in inputs]
@@ -354,7 +295,7 @@ def _exact(torch: Any, case: RowsCase, inputs: Sequence[Any], out: Any, expected
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         exact = torch.nn.functional.scaled_dot_product_attention(*alone, is_causal=causal)
     ours, torchs = ((one[-1:, -1:].double() - exact).abs().max().item() for one in (out, expected))
-    row = _compared(torch, out, expected)
+    row = compared(torch, out, expected)
     near = ours <= 2 * torchs + 1e-6 * exact.abs().max().item() and row["far"] < 2.0**-5
     return row | {"error": ours, "error_of_torch": torchs, "right": bool(near)}
 
@@ -377,9 +318,8 @@ def show(row: Row) -> None:
     head = f"{row['case']:26} {kernel:24} {spent}"
     if "us" in row:
         rate = f"{row['tflops']:7.1f} TFLOP/s" if "tflops" in row else f"{row['gbs']:7.0f} GB/s   "
-        against = " ".join(f"{k} {row[f'vs_{k}']:6.2f}x" for k in ("eager", "compile") if f"vs_{k}" in row)
         wrong = "" if row["right"] else f"WRONG by {row.get('far', row.get('same')):.1e}"
-        print(head, f"{row['us']:9.1f} us {rate} {row['share']:6.3f}  {against}", wrong, flush=True)
+        print(head, f"{row['us']:9.1f} us {rate} {row['share']:6.3f}  {ratios(row)}", wrong, flush=True)
     else:
         print(head, row.get("failure", ""), f"compiled in {row.get('compile_s')} s", flush=True)
 
@@ -399,14 +339,21 @@ def main() -> int:
         folder, kept = Path(scratch), Path(scratch) / "made"
         kept.mkdir()
         os.environ |= {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-        warmers = Warmers(cases, 0 if asked.compile_only else asked.warmers)
+        (gpu,) = visible_gpus(1)
+        shares = [] if asked.compile_only else [cases[k :: asked.warmers] for k in range(asked.warmers)]
+        warmers = Warmers([_again("--warm", *(c.name for c in share)) for share in shares if share], [gpu])
         rows += _compile(cases, LastKitchen(device, folder, asked.compilers), kept, tell=asked.compile_only)
         print(f"compiled in {time.monotonic() - begun:.0f} s", flush=True)
         if not asked.compile_only:
             warmed = warmers.finish(WARMING_SHARE * asked.budget_s - (time.monotonic() - begun))
             print(f"torch.compile has {len(warmed)} of {len(cases)} at {time.monotonic() - begun:.0f} s", flush=True)
             until = time.time() + SETUP_SHARE * asked.budget_s - (time.monotonic() - begun)
-            rows += _measure(kept, cases, warmed, until)
+
+            def command(left: Sequence[str]) -> list[str]:
+                kinds = ("--direct", str(kept), "--deadline", str(until))
+                return _again(*kinds, "--names", *left, "--warmed", *sorted(warmed))
+
+            rows += run_on(gpu, [c.name for c in cases], command, show)
             conditions.write("rows_h200", {"device": asdict(device), "rows": rows})
     return int(any(not row.get("right", True) for row in rows))
 
@@ -426,30 +373,6 @@ def _compile(cases: Sequence[RowsCase], kitchen: Kitchen, kept: Path, *, tell: b
     finally:
         kitchen.close()
     return failed
-
-
-def _measure(kept: Path, cases: Sequence[RowsCase], warmed: set[str], until: float) -> list[Row]:
-    """Run `direct` in a process of its own, again after a case that ended it, and return its rows."""
-    left, rows = [c.name for c in cases], list[Row]()
-    while left:
-        arguments = ["--direct", str(kept), "--deadline", str(until), "--names", *left, "--warmed", *sorted(warmed)]
-        begun = ""
-        with subprocess.Popen(_again(*arguments), stdout=subprocess.PIPE, text=True) as child:
-            assert child.stdout is not None
-            for line in child.stdout:
-                if line.startswith(_ROW):
-                    rows.append(json.loads(line.removeprefix(_ROW)))
-                    show(rows[-1])
-                elif line.startswith(_BEGUN):
-                    begun = line.removeprefix(_BEGUN).strip()
-                else:
-                    print(line, end="", flush=True)
-        if child.returncode == 0 or not begun:
-            break
-        rows.append({"case": begun, "kernel": "", "failure": f"ended the process: {child.returncode}", "right": False})
-        show(rows[-1])
-        left = left[left.index(begun) + 1 :]
-    return rows
 
 
 def _arguments() -> argparse.Namespace:
