@@ -10,9 +10,9 @@ from cutegen_core.records.candidate import Author
 from cutegen_core.records.event import ModelAnswered, Role
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Status
+from cutegen_core.trajectory.read import state_of
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import Store
-from cutegen_core.trajectory.transitions import fold
 
 
 class ReplayProposer:
@@ -26,7 +26,7 @@ class ReplayProposer:
 
     def __init__(self, store: Store, recording: str) -> None:
         self._store = store
-        recorded = fold(store.events(recording))
+        recorded = state_of(store, recording)
         self._steps = [step for step in recorded.steps if step.candidate is not None and step.tried is not None]
         self._suites = recorded.suites
         self._choice = recorded.best or ""
@@ -47,7 +47,7 @@ class ReplayProposer:
         assert step.candidate is not None
         text = self._store.text(step.candidate)
         if step.tried and step.status in (Status.UNPARSED, Status.PATCH_FAILED):
-            return Unparsed(text, step.tried.message, step.status is Status.PATCH_FAILED)
+            return Unparsed(text, step.tried.message, step.status is Status.PATCH_FAILED, step.idea)
         return Proposal(text, step.author or Author.IMPORT, step.idea, step.plan)
 
     def _next_suite(self, step: Step, request: ProposalRequest) -> TriesSuite | None:

@@ -23,6 +23,7 @@ from tests.places import ROOT
 from tests.session.real_sessions import loop
 
 RELU = (ROOT / "tests" / "data" / "relu.cu").read_text()
+INCLUDE, USING = "#include <cute/tensor.hpp>\n", "using namespace cute;\n"
 SHIPPED = ROOT / "assets" / "recordings" / "softmax-emulator.jsonl.gz"
 
 
@@ -41,6 +42,10 @@ def elsewhere(tmp_path_factory):
 
 def whole(idea, source):
     return f"Idea: {idea}\n```cpp\n{source}```\n"
+
+
+def block(search, replacement):
+    return f"<<<<<<< SEARCH\n{search}\n=======\n{replacement}\n>>>>>>> REPLACE\n"
 
 
 def walked_again(desk, recorded):
@@ -62,12 +67,14 @@ def told(desk):
     """A session with a model that fails in several ways, and a call that failed and was asked again."""
     script = (
         whole("seed: plain", RELU.replace("using namespace cute;", "")),
-        "Cause: the namespace is not opened\nEvidence: make_tensor\nFix: open it",
-        "<<<<<<< SEARCH\nnowhere\n=======\nelse\n>>>>>>> REPLACE\n",
-        "Cause: the same\nEvidence: the same\nFix: open it",
-        "<<<<<<< SEARCH\n#include <cute/tensor.hpp>\n=======\n#include <cute/tensor.hpp>\n"
-        "using namespace cute;\n>>>>>>> REPLACE\n",
-        "I am not sure what to do.",
+        f"Idea: open the namespace\n{block('nowhere', 'else')}",
+        f"Idea: open it elsewhere\n{block('nor here', 'else')}",
+        f"Idea: open it\n{block(INCLUDE, INCLUDE + USING)}\n{block('nowhere', 'else')}",
+        block(": 0.0f;", ": 0.5f;"),
+        "Cause: negative numbers become 0.5\nEvidence: want 0\nFix: 0.0f",
+        block(": 0.5f;", ": 0.0f;"),
+        "Idea: vectorise: float4\nI am not sure what to do.",
+        "I am still not sure.",
         "DONE: enough",
     )
     with ModelServer(*(reply(text, size=500) for text in script)) as server:
@@ -83,11 +90,12 @@ def told(desk):
 def test_the_story_that_is_recorded(told):
     _, state = told
     assert state.status is SessionState.ACCEPTED
-    assert [s.status for s in state.steps if s.tried][:4] == [
-        Status.COMPILE_ERROR,
-        Status.PATCH_FAILED,
-        Status.PASSED,
-        Status.UNPARSED,
+    assert [(s.status, len(s.calls), s.idea) for s in state.steps if s.tried][:5] == [
+        (Status.COMPILE_ERROR, 1, "seed: plain"),
+        (Status.PATCH_FAILED, 2, "open it elsewhere"),
+        (Status.INCORRECT_NUMERICAL, 2, "seed: plain"),
+        (Status.PASSED, 2, "seed: plain"),
+        (Status.UNPARSED, 2, "vectorise: float4"),
     ]
 
 
@@ -102,10 +110,10 @@ def test_a_session_with_a_model_gives_the_same_verdicts_in_another_workspace(des
     assert after.best == before.best
     assert after.tokens == 0
     assert _said(elsewhere.store, again) == _said(desk.store, session)
-    trial = views.step_view(elsewhere.store, again, 3).trial
+    trial = views.step_view(elsewhere.store, again, 4).trial
     assert not trial.cached
     assert (
-        trial.correctness.verdicts[0].seed != views.step_view(desk.store, session, 3).trial.correctness.verdicts[0].seed
+        trial.correctness.verdicts[0].seed != views.step_view(desk.store, session, 4).trial.correctness.verdicts[0].seed
     )
 
 
@@ -133,6 +141,20 @@ def test_what_the_person_turned_down_is_not_tried_and_what_they_accepted_is_acce
     assert after.status is SessionState.ACCEPTED
     assert [s.candidate for s in after.steps if s.candidate] == tried
     assert after.best == accepted
+
+
+def test_an_edit_that_an_older_session_left_unnamed_has_the_same_name_in_its_replay(desk):
+    session = desk.start(few_runs("relu"))
+    desk.go(session)
+    desk.approve(session)
+    state = desk.approve(session)
+    state = desk.decide(session, DecisionKind.EDIT, source=RELU.replace(": 0.0f", ": 0.5f"), candidate=state.best)
+    assert "edited by hand" in [s.idea for s in state.steps]
+    tried = [told for told in story(views.session_view(desk.store, session).state) if told[-1] is not None]
+    _, after = walked_again(desk, session)
+    assert story(after) == tried
+    assert len(tried) == 2
+    assert "edited by hand" not in [idea for _, _, idea, _ in tried]
 
 
 def test_an_imported_session_is_as_it_was_and_takes_no_decisions(desk, elsewhere, told, tmp_path):

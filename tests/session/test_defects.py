@@ -31,6 +31,8 @@ from tests.places import DATA
 from tests.session.real_sessions import Loop, loop
 
 RELU = (DATA / "relu.cu").read_text()
+TWICE = RELU.replace("*/", RELU[RELU.index("\n[[launch]]") : RELU.index("*/")] + "*/", 1)
+"""The same launch twice: right, and twice the estimate."""
 RESULT = "result(i) = in(i) > 0.0f || isnan(in(i)) ? in(i) : 0.0f;"
 
 
@@ -90,17 +92,21 @@ def test_it_never_goes_on_from_a_slower_later_kernel(desk, later_ms, outcome):
 def test_malformed_edits_do_not_end_the_chain(desk):
     """Published: JSON edits that do not parse end the chain of repairs."""
     session = by_hand(desk)
-    state = told(
-        desk, session,
-        whole("seed", RELU),
+    malformed = (
         '{"edits": [{"line": 3, "text": "',
         "<<<<<<< SEARCH\nnowhere\n=======\nelse\n>>>>>>> REPLACE\n",
         "<<<<<<< SEARCH\nhalf a block",
-        whole("vectorise", RELU.replace("default = 256", "default = 128")),
+    )
+    state = told(
+        desk, session,
+        whole("seed", RELU),
+        *[bad for bad in malformed for _ in range(2)],
+        whole("vectorise", RELU.replace("in(i) > 0.0f", "0.0f < in(i)")),
     )  # fmt: skip
     failures = [Status.UNPARSED, Status.PATCH_FAILED, Status.PATCH_FAILED]
     assert [s.status for s in state.steps[:5]] == [Status.PASSED, *failures, Status.PASSED]
-    assert state.best == state.steps[4].candidate
+    assert state.steps[4].base == state.best == state.steps[0].candidate
+    assert state.steps[4].outcome is Outcome.KEPT
     assert state.gate.gate is Gate.REPLY
 
 
@@ -108,10 +114,7 @@ def test_every_repair_that_was_paid_for_is_evaluated_and_then_the_best_is_back(d
     """Published: the fifth repair is asked for, paid, and thrown away."""
     session = by_hand(desk)
     broken = [RELU.replace("{\n  auto in", f"{{\n  cudaMalloc({n}, 0);\n  auto in") for n in range(4)]
-    replies = [whole("seed", RELU), whole("vectorise", broken[0])]
-    for source in broken[1:]:
-        replies += ["Cause: a host call\nEvidence: line 20\nFix: remove it", whole("vectorise", source)]
-    state = told(desk, session, *replies)
+    state = told(desk, session, whole("seed", RELU), *(whole("vectorise", source) for source in broken))
 
     events = [r.event for r in desk.store.events(session)]
     repairs = [e.step for e in events if isinstance(e, ModelAnswered) and e.role is Role.REPAIR]
@@ -163,7 +166,7 @@ def _edit(state, source):
 def test_a_step_can_be_undone_and_a_session_goes_on_in_another_process(desk):
     """Published: no undo, no resume."""
     session = by_hand(desk)
-    state = told(desk, session, whole("seed", RELU), whole("vectorise", RELU.replace("default = 256", "default = 128")))
+    state = told(desk, session, whole("seed", TWICE), whole("vectorise", RELU))
     first, second = state.steps[0].candidate, state.steps[1].candidate
     assert state.best == second
     state = desk.decide(session, DecisionKind.REWIND, step=1)
@@ -172,7 +175,7 @@ def test_a_step_can_be_undone_and_a_session_goes_on_in_another_process(desk):
 
     elsewhere = Loop(desk.store.path.parent)
     try:
-        state = told(elsewhere, session, whole("coalesce", RELU.replace("default = 256", "default = 512")))
+        state = told(elsewhere, session, whole("coalesce", RELU.replace("in(i) > 0.0f", "0.0f < in(i)")))
         assert state.steps[3].base == first
         assert state.steps[3].status is Status.PASSED
     finally:

@@ -131,6 +131,9 @@ def test_a_reply_without_a_kernel_is_a_failed_step_not_the_end(desk):
     session = desk.start(few_runs("relu"), answered_by=AnsweredBy.PERSON, gates=())
     desk.go(session)
     state = desk.decide(session, DecisionKind.REPLY, text="I am sorry, I cannot do that.")
+    assert (state.gate.gate, len(state.steps)) == (Gate.REPLY, 1)
+    assert "I am sorry, I cannot do that." in desk.store.text(state.gate.prompt)
+    state = desk.decide(session, DecisionKind.REPLY, text="No, really.")
     assert state.steps[0].status is Status.UNPARSED
     assert "SEARCH/REPLACE" in state.steps[0].tried.message
     assert state.gate.gate is Gate.REPLY

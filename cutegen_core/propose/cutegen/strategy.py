@@ -27,7 +27,7 @@ from cutegen_core.propose.port import (
     WantsStudy,
 )
 from cutegen_core.propose.prompting.offers import offered
-from cutegen_core.propose.prompting.rendering import quoted
+from cutegen_core.propose.prompting.rendering import quoted, said_since
 from cutegen_core.propose.replies.reading import (
     changes_defaults_only,
     find_done,
@@ -134,21 +134,31 @@ class CutegenStrategy:
         return Proposal(parsed.source, Author.MODEL, idea or "unnamed idea", plan_text(parsed))
 
     def _ask_again(self, parsed: Unparsed, call: Call, request: ProposalRequest) -> Answer:
-        """Show the model its reply and ask again once; then it counts as a reply without a kernel."""
+        """Ask again once, with the reply where the context has room for it; then it is a reply without a kernel."""
         if was_cut(call) or sum(other.role is call.role for other in request.calls) >= _ANSWERS_EACH:
             return parsed
         what = _ONLY_THESE if parsed.partial else "Answer again, in the form above."
-        prompt = f"{call.prompt}\n## Your answer could not be used\n{parsed.reason}\n{quoted(call.reply)}\n\n{what}\n"
-        return Ask(call.role, prompt, f"about {estimate_tokens(prompt)} tokens")
+        why = f"## Your answer could not be used\n{parsed.reason}\n"
+        questions = (_behind(call, request, f"{why}{shown}\n{what}") for shown in (f"{quoted(call.reply)}\n", ""))
+        return next((ask for ask in questions if ask is not None), parsed)
 
     def _refuse(self, key: str, call: Call, request: ProposalRequest) -> Answer:
         """Refuse a repeated idea: ask again once, then count it as a reply without a kernel."""
         reason = f"the idea {key!r} was tried before; see what was tried"
+        failed = Unparsed(call.reply, reason, idea=idea_of(request))
         if len(request.calls) > 1:
-            return Unparsed(call.reply, reason)
+            return failed
         left = ", ".join(item.key for item in open_items(request.attempts, offered(request))) or "one of your own"
-        prompt = f"{call.prompt}\n## Refused\nYour answer was refused: {reason}. Choose another: {left}.\n"
-        return Ask(Role.PROPOSER, prompt, f"about {estimate_tokens(prompt)} tokens")
+        refused = f"## Refused\nYour answer was refused: {reason}. Choose another: {left}."
+        return _behind(call, request, refused) or failed
+
+
+def _behind(call: Call, request: ProposalRequest, more: str) -> Ask | None:
+    """Return a question once more with what the person said since and more text; None if the context is too small."""
+    prompt = f"{call.prompt}\n{said_since(call.prompt, request)}{more}\n"
+    tokens = estimate_tokens(prompt)
+    fits = not request.context_tokens or tokens <= request.context_tokens
+    return Ask(call.role, prompt, f"about {tokens} tokens") if fits else None
 
 
 def _no_headroom(request: ProposalRequest) -> str:

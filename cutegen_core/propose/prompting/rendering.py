@@ -29,6 +29,8 @@ from cutegen_core.records.trial import NO_KERNEL
 SHARED = Path(__file__).parent / "prompts"
 EXAMPLE = SHARED / "example.cu"
 _REPLY_CHARACTERS = 4000
+_NOTED = 200  # of an outcome, all of which a prompt has room for
+_STANDING = "## Standing instructions of the person"
 
 # Code stays as it is to the letter: a SEARCH text is copied from it.
 _BLANKS_OR_CODE = re.compile(r"^```\w*\n.*?^```$|\n{3,}", re.MULTILINE | re.DOTALL)
@@ -109,6 +111,18 @@ def quoted(reply: str) -> str:
     text = reply.strip()
     cut = f"{text[:_REPLY_CHARACTERS]}\n(cut off here)" if len(text) > _REPLY_CHARACTERS else text
     return f"Your reply was:\n~~~~\n{cut}\n~~~~" if text else ""
+
+
+def said_since(prompt: str, request: ProposalRequest) -> str:
+    """Return what the person changed after a prompt was written, which is sent once more: instructions and notes."""
+    parts = []
+    if request.standing not in prompt:
+        parts.append(f"{_STANDING}, in place of any above\n{request.standing}")
+    elif not request.standing and _STANDING in prompt:
+        parts.append(f"{_STANDING}\nThey were withdrawn.")
+    noted = (a for a in request.attempts if f"- step {a.step}: " in prompt and a.outcome[:_NOTED] not in prompt)
+    parts += [f"## What the person notes on step {a.step}\n{a.outcome}" for a in noted]
+    return "".join(f"\n{part}\n" for part in parts)
 
 
 def _timing(request: ProposalRequest) -> str:

@@ -4,7 +4,8 @@
 2. It must fit in exactly one place; the looser searches indent the replacement as the text found, and a piece may not
    begin or end inside a word.
 3. Every step searches one joined text, so a large file costs milliseconds.
-4. Blocks that fit are applied, also where others do not: only those are asked for again.
+4. Blocks that fit are applied, also where others do not: only those are asked for again. The nearest text is told for
+   the first few of these, so that no reply makes the next prompt long.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _CANDIDATES = 12
 _COMPARED_LINES = 40
 _COMPARED_LETTERS = 3000
 _SHOWN_LINES = 12
+_DESCRIBED = 6
 _HUNK = re.compile(r"@@.*?@@|@@")
 _WORD = re.compile(r"\w+")
 
@@ -59,8 +61,10 @@ def apply_blocks(blocks: Sequence[Block], source: str) -> str | PatchFailure:
     if not misfits:
         return source
     fitted = len(blocks) - len(misfits)
-    reason = "\n".join(_describe_misfit(number, block, count, source) for number, block, count in misfits)
-    return PatchFailure(reason, source if fitted else "", fitted)
+    reasons = [_describe_misfit(number, block, count, source) for number, block, count in misfits[:_DESCRIBED]]
+    if others := ", ".join(str(number) for number, _, _ in misfits[_DESCRIBED:]):
+        reasons.append(f"The SEARCH texts of these blocks do not fit, either: {others}.")
+    return PatchFailure("\n".join(reasons), source if fitted else "", fitted)
 
 
 def _describe_misfit(number: int, block: Block, count: int, source: str) -> str:

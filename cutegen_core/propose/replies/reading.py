@@ -37,19 +37,23 @@ def read_kernel(call: Call, request: ProposalRequest) -> ParsedReply | Unparsed:
         return Unparsed(
             call.reply, parsed.reason + cut, parsed.patch_failed, idea_of(request), partial=bool(parsed.partial)
         )
+    reason = _objection(parsed, call, request, base)
+    return Unparsed(call.reply, reason, idea=idea_of(request)) if reason else parsed
+
+
+def _objection(parsed: ParsedReply, call: Call, request: ProposalRequest, base: str | None) -> str:
+    """Return why a kernel file is not tried, "" if it is."""
     if call.finish in _CUT and call.reply.rstrip().endswith(parsed.source.rstrip()[-_TAIL_CHARACTERS:]):
-        return Unparsed(call.reply, f"{_CUT_OFF}, in the middle of the kernel file")
+        return f"{_CUT_OFF}, in the middle of the kernel file"
     if base is not None and parsed.source.strip() == base.strip():
-        return Unparsed(call.reply, "the reply is the same code again: nothing was changed")
+        return "the reply is the same code again: nothing was changed"
     kept = locked_regions(parsed.source)
     changed = [region for region in locked_regions(base or "") if region not in kept]
     if changed:
-        return Unparsed(call.reply, f"the reply changes a locked region:\n{changed[0]}")
+        return f"the reply changes a locked region:\n{changed[0]}"
     key = content_key(parsed.source)
     before = [a for a in request.attempts if a.candidate == key and not request.instruction]
-    if before:
-        return Unparsed(call.reply, f"this very kernel was tried in step {before[-1].step}: {before[-1].outcome}")
-    return parsed
+    return f"this very kernel was tried in step {before[-1].step}: {before[-1].outcome}" if before else ""
 
 
 def changes_defaults_only(before: str, after: str) -> bool:

@@ -296,5 +296,12 @@ def test_blocks_that_fit_are_kept_and_each_of_the_others_is_named():
     assert "block 1 " not in refused.reason
 
 
+def test_a_reply_of_many_blocks_that_do_not_fit_is_told_in_few_words():
+    long = "\n".join(f"int {name} = 1; // {'x' * 190}" for name in "abcdefghijkl")
+    refused = parse_reply("".join(edit(f"int nowhere{n};\n{long}", "") for n in range(190)), PARAMS + long)
+    assert len(refused.reason) < 20_000
+    assert refused.reason.endswith("189, 190.")
+
+
 def test_nothing_is_kept_where_no_block_fits():
     assert parse_reply(edit("int a;", "int b;"), PARAMS).partial == ""
