@@ -3,8 +3,10 @@
 import pytest
 
 from cutegen_core.judge import kept_answers
+from cutegen_core.judge import reference as judge_reference
 from cutegen_core.judge.kept_answers import load, save
 from cutegen_core.judge.reference import Reference, ask_about_file
+from cutegen_core.machine import forking
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 from tests.judge.conftest import OPERATIONS
@@ -100,3 +102,13 @@ def test_a_second_reference_of_the_file_needs_no_process(shared, tmp_path):
         assert second._worker._process is None
         second.write_inputs(SMALL, 3)
         assert second._worker._process is not None
+
+
+def test_a_worker_that_drew_values_first_answers_what_needs_fake_tensors(monkeypatch, tmp_path):
+    """It has not imported what these need, which looks for a folder to write to: a file's process has none."""
+    server = forking.ForkServerClient()
+    monkeypatch.setattr(forking, "shared", lambda: server)
+    monkeypatch.setattr(judge_reference, "_UNTRACED", {"signature"})
+    with Reference(Problem("p", "p", SOURCE, "/p.py", (SMALL,)), tmp_path) as reference:
+        assert reference.signature(SMALL).inputs[0].shape == (3, 5)
+    server.close()

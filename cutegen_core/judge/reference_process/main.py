@@ -41,7 +41,9 @@ def main() -> None:
     os.environ.setdefault("USER", "cutegen")  # torch asks for a user name, and /etc/passwd is unreadable
     level = shut_in(scratch, memory_bytes)
     worker.set_up_torch()
-    tempfile.gettempdir()  # looked for here: a file's process can write nowhere, and torch asks at its import
+    # Looked for here: a file's process can write nowhere, and torch asks at its import, and at the first fake tensor for
+    # a folder of its compiler's, which is made unless it is there.
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())
 
     def serve_file(channel: socket.socket) -> None:
         shut_in_file(level, scratch)

@@ -11,6 +11,8 @@ from cutegen_core.evaluate.stages.watch import SilentWatch
 from cutegen_core.kernel import kernel_file
 from cutegen_core.propose.families.classify import classify
 from cutegen_core.propose.playbook import NotInPlaybook, Target, propose
+from cutegen_core.propose.playbook.values import Extent, SizedInt
+from cutegen_core.propose.playbook.windows.geometry import pinned, slide
 from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.trial import Status
 from cutegen_core.views.layouts import LayoutTable, Pattern, conflicts, evaluate, find
@@ -173,6 +175,22 @@ def test_numbers_of_the_graph_follow_the_workload(case: str, shared: SharedTools
 )
 def test_the_menu_follows_the_window(case: str, names: list[str], shared: SharedTools, tmp_path: Path) -> None:
     assert [v.name for v in variants_of(CASES[case], shared, tmp_path)] == names
+
+
+def test_unrolled_loops_have_the_traced_window_where_its_size_follows_the_workload() -> None:
+    follows, still = (Extent(text, SizedInt.of(3, text, (3, 2))) for text in ("w.shape[2]", "3"))
+    seen = pinned(slide(Extent("x.shape[2]", 9), follows, still, follows, still))
+    assert [(number.text, type(number.size)) for number in seen.numbers] == [("3", int)] * 4
+
+
+UNROLLED = [name for name in CASES if name.startswith(("depthwise", "largest", "mean", "3D, grouped"))]
+
+
+@pytest.mark.parametrize("case", UNROLLED)
+def test_no_number_of_an_unrolled_window_is_a_parameter(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    for variant in variants_of(CASES[case], shared, tmp_path)[1:]:
+        taken = {arg.expression.text for arg in kernel_file.parse(variant.source).launches[0].args}
+        assert not [name for name in taken if name.startswith(("taps_", "padding_", "dilation_"))], variant.name
 
 
 def test_floats_are_rounded_only_where_the_problem_allows_it(shared: SharedTools, tmp_path: Path) -> None:

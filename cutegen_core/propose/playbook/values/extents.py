@@ -30,6 +30,11 @@ class Extent:
             return other
         return self if other.text == "0" else Extent(f"({self.text} + {other.text})", self.size + other.size)
 
+    @property
+    def traced(self) -> Extent:
+        """Return the number that it is in the traced workload; `extent(size)` may follow the sizes."""
+        return Extent(str(int(self.size)), int(self.size))
+
 
 ONE = Extent("1", 1)
 ZERO = Extent("0", 0)

@@ -74,7 +74,7 @@ class Window:
 
 def pinned(window: Window) -> Window:
     """Return the window with the numbers it has in the traced workload."""
-    taps, stride, padding, dilation = (extent(one.size) for one in window.numbers)
+    taps, stride, padding, dilation = (one.traced for one in window.numbers)
     return replace(window, taps=taps, stride=stride, padding=padding, dilation=dilation)
 
 
