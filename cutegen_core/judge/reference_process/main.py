@@ -41,8 +41,8 @@ def main() -> None:
     os.environ.setdefault("USER", "cutegen")  # torch asks for a user name, and /etc/passwd is unreadable
     level = shut_in(scratch, memory_bytes)
     worker.set_up_torch()
-    # Looked for here: a file's process can write nowhere, and torch asks at its import, and at the first fake tensor for
-    # a folder of its compiler's, which is made unless it is there.
+    # Looked for here: a file's process can write nowhere, and torch asks at its import, and for a folder of its
+    # compiler's, which it makes unless it is there, at the first fake tensor.
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())
 
     def serve_file(channel: socket.socket) -> None:
