@@ -80,7 +80,7 @@ RIGHT = [
     ("diagonal", "skipping"), ("upper, halves", "tensor cores"),
 ]  # fmt: skip
 BY_DEFAULT = [("long, not finite", "3xTF32 split"), ("halves, second transposed", "warp groups")]
-SMALL = {"BM": 64, "BN": 64, "BK": 16, "DOWN": 2, "ACROSS": 4, "STAGES": 2}
+SMALL = {"BM": 64, "BN": 64, "BK": 16, "DOWN": 1, "ACROSS": 2, "STAGES": 2}
 
 
 def variants_of(case: str, shared: SharedTools, folder: Path, target: Target) -> tuple[Variant, ...]:
