@@ -50,22 +50,28 @@ def variants_of(case: Problem, shared: SharedTools, scratch: Path) -> tuple[Vari
 
 def assert_right(
     case: Problem, variants: Sequence[Variant], workloads: Sequence[Workload], shared: SharedTools, scratch: Path, *,
-    compiled: bool = False,
+    compiled: bool = False, params: Mapping[str, int] | None = None,
 ) -> None:  # fmt: skip
-    """Run the kernels instrumented on these workloads; `compiled`: they compile for a GPU, too."""
+    """Run the kernels instrumented on these workloads.
+
+    Args:
+        compiled: they compile for a GPU, too.
+        params: other than the defaults: small tiles take less time to compile.
+    """
     reference, executor = shared.reference(case, scratch), shared.executor
     for variant in variants:
         kernel = kernel_file.parse(variant.source)
         assert screen(kernel) == ()
         assert cute_features(variant.source)["Tensor"] > 0
-        built = executor.build(kernel, {}, not_asked, checked=True)
+        chosen = {**kernel.defaults(), **(params or {})}
+        built = executor.build(kernel, chosen, not_asked, checked=True)
         assert built.status is Status.PASSED, f"{variant.name}: {built.message}\n{built.log}"
         for workload in workloads:
             signature, inputs = reference.signature(workload), reference.write_inputs(workload, 1)
             outputs = {spec: scratch / f"{spec.name}.out" for spec in signature.outputs}
             for spec, path in outputs.items():
                 path.write_bytes(b"\xff" * spec.nbytes)
-            plan = kernel.plan(signature, DEVICE, workload=workload.name)
+            plan = kernel.plan(signature, DEVICE, chosen, workload=workload.name)
             with executor.open(built) as execute:
                 ran = execute(Execution(built, plan, inputs, outputs, order="random", seed=5))
             where = f"{variant.name} at {workload.name}"
@@ -76,3 +82,12 @@ def assert_right(
             assert made.status is Status.PASSED, f"{variant.name}: {made.log}"
             assert check_arguments(plan, made.kernels) == ()
             assert all(k.spill_store_bytes <= 16 for k in made.kernels)
+
+
+def assert_level_right(
+    case: Problem, level: str, params: Mapping[str, int], shared: SharedTools, scratch: Path
+) -> None:  # fmt: skip
+    """Run one of the kernels, with these parameters, on both workloads."""
+    chosen = [v for v in variants_of(case, shared, scratch) if v.name == level]
+    assert len(chosen) == 1
+    assert_right(case, chosen, case.workloads, shared, scratch, params=params)

@@ -15,7 +15,7 @@ from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
 from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec
 from cutegen_core.records.trial import Status
-from tests.propose.playbook.right import DEVICE, assert_right, problem, variants_of
+from tests.propose.playbook.right import DEVICE, assert_level_right, assert_right, problem, variants_of
 from tests.shared_tools import SharedTools
 
 ROWS = {"R": 4, "C": 64}
@@ -76,10 +76,10 @@ CASES = {
         "torch.softmax(q @ k.transpose(-1, -2) * 0.125, dim=-1) @ v", PRODUCT, {"M": 9, "N": 21, "K": 5},
         q="torch.randn(2, M, K)", k="torch.randn(2, N, K)", v="torch.randn(2, N, K)"),
 }  # fmt: skip
-ALWAYS = (
-    "chunks of a row", "layer norm, bfloat16", "a loss over everything", "linear, scaled, relu",
-)  # fmt: skip
+ALWAYS = ("chunks of a row", "layer norm, bfloat16", "a loss over everything")
 """One of each kind; the others are thorough. The recorded session (`test_replay`) is of softmax."""
+ONE_LEVEL: dict[tuple[str, str], dict[str, int]] = {("linear, scaled, relu", "tiled"): {}, ("group norm", "tuned"): {}}
+"""What is dear to compile: one kernel of it; the others are thorough. `test_products` has a product of tensor cores."""
 COMPILED = ("broadcast rows and columns", "softmax", "log-softmax over the middle", "linear, scaled, relu")
 
 
@@ -91,6 +91,11 @@ def test_every_variant_is_right_on_awkward_shapes(case: str, shared: SharedTools
     variants = variants_of(CASES[case], shared, tmp_path)
     awkward = CASES[case].workloads[1:]
     assert_right(CASES[case], variants, awkward, shared, tmp_path, compiled=case in COMPILED)
+
+
+@pytest.mark.parametrize(("case", "level"), list(ONE_LEVEL))
+def test_one_variant_is_right_at_both_workloads(case: str, level: str, shared: SharedTools, tmp_path: Path) -> None:
+    assert_level_right(CASES[case], level, ONE_LEVEL[case, level], shared, tmp_path)
 
 
 def graph(op: str, *more: Operand, shape: tuple[int, ...] = (8, 64), **kwargs: Operand) -> tuple[Graph, Signature]:

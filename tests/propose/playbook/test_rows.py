@@ -11,7 +11,7 @@ from cutegen_core.kernel import kernel_file
 from cutegen_core.propose.playbook import NotInPlaybook, cover, redirect
 from cutegen_core.propose.playbook.variants import MOST_COMBINATIONS
 from cutegen_core.records.problem import Problem
-from tests.propose.playbook.right import DEVICE, assert_right, problem, variants_of
+from tests.propose.playbook.right import DEVICE, assert_level_right, assert_right, problem, variants_of
 from tests.shared_tools import SharedTools
 
 ROWS = {"R": 4, "C": 64}
@@ -137,11 +137,14 @@ ATTENTION = {
         {"B": 1, "M": 9, "N": 21, "K": 5}, **QKV),
 }  # fmt: skip
 CASES = {**SCANS, **PLACES, **LOSSES, **NORMS, **LONG, **ATTENTION}
-ALWAYS = (
-    "reversed", "position of the largest, with equals and NaN", "batch norm in training",
-    "group norm whose groups follow the sizes", "attention", "halves",
-)  # fmt: skip
+ALWAYS = ("reversed", "position of the largest, with equals and NaN", "batch norm in training")
 """One of each kind; the others are thorough."""
+ONE_LEVEL: dict[tuple[str, str], dict[str, int]] = {
+    ("group norm whose groups follow the sizes", "naive"): {},
+    ("attention", "online"): {},
+    ("halves", "tensor cores"): {"BM": 64, "BN": 64, "STAGES": 2},
+}
+"""What is dear to compile: one kernel of it, with small tiles; the others are thorough."""
 
 
 @pytest.mark.parametrize(
@@ -150,6 +153,11 @@ ALWAYS = (
 def test_every_variant_is_right_at_both_workloads(case: str, shared: SharedTools, tmp_path: Path) -> None:
     one = CASES[case]
     assert_right(one, variants_of(one, shared, tmp_path), one.workloads, shared, tmp_path)
+
+
+@pytest.mark.parametrize(("case", "level"), list(ONE_LEVEL))
+def test_one_variant_is_right_at_both_workloads(case: str, level: str, shared: SharedTools, tmp_path: Path) -> None:
+    assert_level_right(CASES[case], level, ONE_LEVEL[case, level], shared, tmp_path)
 
 
 def test_a_reduction_over_everything_takes_several_blocks(shared: SharedTools, tmp_path: Path) -> None:
