@@ -16,7 +16,7 @@ from pathlib import Path
 from cutegen_core.commands import arguments as given
 from cutegen_core.commands.listing import Subcommands, add_command
 from cutegen_core.engine import asking
-from cutegen_core.judge.reference_process import IMPORTED
+from cutegen_core.judge.reference_process import PROGRAM
 from cutegen_core.machine import forking
 from cutegen_core.records.check import CheckRequest
 from cutegen_core.records.errors import UsageError
@@ -53,7 +53,7 @@ def _say(line: str, arguments: argparse.Namespace) -> None:
 
 
 def _check_alone(request: CheckRequest, arguments: argparse.Namespace) -> asking.CheckAnswer:
-    forking.shared().prepare([IMPORTED])
+    forking.shared().prepare([PROGRAM])
     # Imported while the fork server imports torch.
     from cutegen_core import checking
     from cutegen_core.evaluate.evaluator import Evaluator

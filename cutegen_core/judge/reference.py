@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from cutegen_core.judge import kept_answers, problem_source, reference_answers
 from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.judge.reference_answers import LintRun
-from cutegen_core.judge.reference_process import IMPORTED, TRACED
+from cutegen_core.judge.reference_process import PROGRAM, TRACED
 from cutegen_core.judge.reference_process.full_sizes import SizedRun
 from cutegen_core.machine import forking
 from cutegen_core.machine.worker import Message, Worker
@@ -34,7 +34,6 @@ from cutegen_core.records.problem import (
 )
 from cutegen_core.records.trial import Comparison, Mismatch
 
-_PROGRAM = "cutegen_core.judge.reference_process.main"
 _UNTRACED = frozenset({"inputs", "compare"})
 """Requests that need no fake tensors: a worker that gets no other never imports what these need."""
 # The worker enforces the time limit itself; the client kills it only if it does not answer at all.
@@ -86,7 +85,7 @@ class Reference:
 
     def get_ready(self) -> None:
         """Have torch imported while something else, such as a compile, goes on; does not wait for it."""
-        forking.shared().prepare([IMPORTED])
+        forking.shared().prepare([PROGRAM])
 
     def source(self, workload: Workload) -> str:
         """Return the reference's source with the workload's sizes; line numbers stay those of the file."""
@@ -259,7 +258,7 @@ def start_worker(scratch: Path, limits: ReferenceLimits | None = None) -> Worker
     """
     limits = limits or ReferenceLimits()
     arguments = [str(scratch.absolute()), str(limits.memory_bytes)]
-    return Worker(_PROGRAM, arguments, name="the reference worker", makes_way=True, imports=[IMPORTED])
+    return Worker(PROGRAM, arguments, name="the reference worker", makes_way=True, imports=[PROGRAM])
 
 
 def ask_about_file(worker: Worker, payload: Message, seconds: float, read: Callable[[Message], T]) -> T:

@@ -1,5 +1,8 @@
-"""Sandboxed process that runs a reference on the CPU; `judge.reference` is its client."""
+"""Sandboxed process that runs a reference on the CPU; `judge.reference` is its client.
 
-IMPORTED = "cutegen_core.judge.reference_process.main"
+The names of its modules stand here, so that a command can have its fork server import them before anything else.
+"""
+
+PROGRAM = "cutegen_core.judge.reference_process.main"
 TRACED = "cutegen_core.judge.reference_process.traced"
-"""What its fork server imports; here, so that a command can have that begin before it imports anything else."""
+"""Imported as well for requests that need fake tensors."""
