@@ -47,7 +47,7 @@ from benchmarks.products_h200 import Kitchen, Made, Row, only
 from cutegen_core.evaluate.roofline.work import graph_work
 from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel import kernel_file
-from cutegen_core.machine.device import choose_device
+from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.problems import sets
 from cutegen_core.propose import playbook
 from cutegen_core.records.errors import CutegenError
@@ -77,8 +77,10 @@ class FileCase:
 class LevelKitchen(Kitchen):
     """Compiles the last kernel of each file; `refused` says why a file has none, `work` what its graph takes."""
 
-    refused: dict[str, str]
-    work: dict[str, Row]
+    def __init__(self, device: Device, folder: Path, compilers: int) -> None:
+        super().__init__(device, folder, compilers)
+        self.refused: dict[str, str] = {}
+        self.work: dict[str, Row] = {}
 
     def _jobs(self, case: Any) -> Iterator[Any]:  # noqa: ANN401 - what the kitchen of products calls a job
         reference = Reference(case.problem, self.folder, worker=self._worker)
@@ -223,7 +225,6 @@ def main() -> int:
         shares = [] if asked.compile_only else [cases[k :: asked.warmers] for k in range(asked.warmers)]
         warmers = Warmers([_again("--warm", "--files", *_paths(share)) for share in shares if share], gpus)
         kitchen = LevelKitchen(device, folder, asked.compilers)
-        kitchen.refused, kitchen.work = {}, {}
         rows = _compile(cases, kitchen, kept)
         rows += [{"case": name, "refused": reason} for name, reason in kitchen.refused.items()]
         print(f"{len(cases)} files, compiled in {time.monotonic() - begun:.0f} s", flush=True)
