@@ -42,7 +42,7 @@ from cutegen_core.propose.tokens import estimate_tokens
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.event import Role
-from cutegen_core.records.trial import ExecutorKind, Status
+from cutegen_core.records.trial import ExecutorKind, Status, Trial
 
 FRUITLESS_LIMIT = 6
 """Steps in a row without a promotion after which the strategy gives up."""
@@ -62,7 +62,8 @@ _SWEEP_DOES_THAT = (
 _UNEXPLAINED = (
     Status.INCORRECT_NUMERICAL, Status.NONDETERMINISTIC, Status.RUNTIME_ERROR, Status.TIMEOUT, Status.SUSPECT,
 )  # fmt: skip
-"""Failures whose evidence may not name the cause; all others are repaired without a diagnosis."""
+"""Failures whose evidence may not name the cause; all others are repaired without a diagnosis, and so are wrong numbers
+that are elements which the kernel never wrote."""
 
 
 class CutegenStrategy:
@@ -104,7 +105,7 @@ class CutegenStrategy:
 
     def _repair(self, request: ProposalRequest) -> Answer:
         assert request.base_trial is not None
-        if not request.calls and request.base_trial.status in _UNEXPLAINED:
+        if not request.calls and not _explained(request.base_trial):
             return prompting.diagnose(request).ask(Role.DIAGNOSIS)
         if request.calls and request.calls[-1].role is not Role.DIAGNOSIS:
             return self._proposal(request.calls[-1], request, repeats_allowed=True)
@@ -137,9 +138,10 @@ class CutegenStrategy:
         """Ask again once, with the reply where the context has room for it; then it is a reply without a kernel."""
         if was_cut(call) or sum(other.role is call.role for other in request.calls) >= _ANSWERS_EACH:
             return parsed
-        what = _ONLY_THESE if parsed.partial else "Answer again, in the form above."
+        what = _ONLY_THESE if parsed.misfits else "Answer again, in the form above."
         why = f"## Your answer could not be used\n{parsed.reason}\n"
-        questions = (_behind(call, request, f"{why}{shown}\n{what}") for shown in (f"{quoted(call.reply)}\n", ""))
+        said = quoted(parsed.misfits, "They were:") if parsed.misfits else quoted(call.reply)
+        questions = (_behind(call, request, f"{why}{shown}\n{what}") for shown in (f"{said}\n", ""))
         return next((ask for ask in questions if ask is not None), parsed)
 
     def _refuse(self, key: str, call: Call, request: ProposalRequest) -> Answer:
@@ -185,6 +187,15 @@ def _end(reason: str, request: ProposalRequest) -> Answer:
         if tuned or request.base is None
         else WantsStudy(StudyKind.SWEEP, f"{reason}: sweep the declared parameters")
     )
+
+
+def _explained(trial: Trial) -> bool:
+    """Return whether the evidence names the cause, so that a diagnosis of its own would only repeat it."""
+    if trial.status is not Status.INCORRECT_NUMERICAL:
+        return trial.status not in _UNEXPLAINED
+    failed = trial.correctness.first_failure if trial.correctness else None
+    wrong = [each for each in failed.comparisons if each.wrong] if failed else []
+    return bool(wrong) and all(each.unwritten for each in wrong)
 
 
 def _diagnosis(reply: str) -> str:

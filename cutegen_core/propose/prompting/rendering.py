@@ -106,11 +106,11 @@ def _unusable(request: ProposalRequest) -> str:
     return f"{request.failure.message}\n{reply}" if reply else request.failure.message
 
 
-def quoted(reply: str) -> str:
-    """Return a failed reply for the one who wrote it, cut to what a prompt has room for; "" for an empty one."""
+def quoted(reply: str, heading: str = "Your reply was:") -> str:
+    """Return a failed reply, or its failed blocks, for its author, cut to what a prompt has room for; "" for none."""
     text = reply.strip()
     cut = f"{text[:_REPLY_CHARACTERS]}\n(cut off here)" if len(text) > _REPLY_CHARACTERS else text
-    return f"Your reply was:\n~~~~\n{cut}\n~~~~" if text else ""
+    return f"{heading}\n~~~~\n{cut}\n~~~~" if text else ""
 
 
 def said_since(prompt: str, request: ProposalRequest) -> str:
