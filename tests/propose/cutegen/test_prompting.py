@@ -14,7 +14,7 @@ from cutegen_core.propose.cutegen.menus import open_items, profile_reason
 from cutegen_core.propose.cutegen.strategy import CutegenStrategy
 from cutegen_core.propose.families.classify import classify
 from cutegen_core.propose.families.family import menu, registered
-from cutegen_core.propose.port import Ask, Attempt, ProposalRequest, WantsStudy
+from cutegen_core.propose.port import Ask, Attempt, BenchmarkShape, ProposalRequest, WantsStudy
 from cutegen_core.propose.prompting import rendering
 from cutegen_core.propose.prompting.offers import offered
 from cutegen_core.records.candidate import Author, Candidate
@@ -99,6 +99,8 @@ CLASSES = {
     "batched_matmul": "gemm",
     "matvec": "gemm",
     "matmul_bias_relu": "gemm",
+    "conv_bias_relu": "convolution and pooling",
+    "cumsum": "scan",
 }
 
 
@@ -351,7 +353,7 @@ def test_the_families_that_always_had_an_exemplar_have_it():
     solved = {name: family.exemplar_solves for name, family in OWN_EXEMPLARS.items()}
     assert solved.items() >= {
         ("elementwise", "silu_and_mul"), ("reduction", "layernorm"), ("softmax and attention", "softmax"),
-        ("gemm", "matmul_bias_relu"),
+        ("gemm", "matmul_bias_relu"), ("convolution and pooling", "conv_bias_relu"), ("scan", "cumsum"),
     }  # fmt: skip
     assert FAMILIES["fused chain"].exemplar == FAMILIES["gemm"].exemplar
 
@@ -448,12 +450,13 @@ def test_what_the_kernel_does_already_is_not_offered(request_for):
 
 def test_the_estimate_and_the_resources_stand_under_the_kernel_and_in_the_history(request_for):
     request = request_for("layernorm")
-    timed = replace(RESOURCES.occupancy[0], workload=request.shapes[0].workload.name)
+    shape = BenchmarkShape(request.problem.with_role(WorkloadRole.BENCHMARK)[0], request.signature)
+    timed = replace(RESOURCES.occupancy[0], workload=shape.workload.name)
     other = replace(SPENT, kernel="for_short_rows<256>")
     spent = replace(RESOURCES, kernels=(SPENT, other), occupancy=(timed, replace(timed, workload="a small one")))
     trial = replace(passed_trial(), estimate=KernelEstimate(120.0, 120.0, 4.0, 80.0), resources=spent)
     step = replace(tried("seed: plain")[0], cost="estimate 120 µs, 32 registers, 1024 B shared")
-    request = replace(request, base=Candidate(EXAMPLE, Author.MODEL), base_trial=trial, attempts=(step,))
+    request = replace(request, base=Candidate(EXAMPLE, Author.MODEL), base_trial=trial, attempts=(step,), shapes=(shape,))
     text = prompting.optimise(request).text
     assert "Passed, not measured; estimate 120 µs, 67 % of the bound (memory 120 µs, arithmetic 4 µs)" in text
     assert re.search(r"scale<256>: 32 registers, 16 B spilled, .*, 0.1 waves; SASS: FFMA 12", text)
