@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from cutegen_core.evaluate.stages.watch import StageFailure
 from cutegen_core.execute.compiler import symbols
+from cutegen_core.execute.compiler.collisions import collisions
 from cutegen_core.execute.compiler.compilation import Compiler, CompileResult
 from cutegen_core.execute.compiler.launch_bounds import read_launch_bounds
 from cutegen_core.execute.compiler.launch_limits import find_launch_errors
@@ -173,7 +174,8 @@ def _check_machine_code(
     if machine.differing:
         return CompileRefusal(_describe_differences(plan.kernel, machine), machine.log, machine.diagnostics)
     if machine.status is not Status.PASSED:
-        return CompileRefusal(StageFailure(machine.status, machine.message), machine.log, machine.diagnostics)
+        told = (*machine.diagnostics, *collisions(machine.diagnostics, plan.kernel))
+        return CompileRefusal(StageFailure(machine.status, machine.message), machine.log, told)
     resources = _resources(machine, plan.plans, device, keep)
     if symbols.find_external(machine.cubin) & symbols.HEAP:
         return CompileRefusal(_HEAP, machine.log, machine.diagnostics, resources)

@@ -456,7 +456,9 @@ def test_the_estimate_and_the_resources_stand_under_the_kernel_and_in_the_histor
     spent = replace(RESOURCES, kernels=(SPENT, other), occupancy=(timed, replace(timed, workload="a small one")))
     trial = replace(passed_trial(), estimate=KernelEstimate(120.0, 120.0, 4.0, 80.0), resources=spent)
     step = replace(tried("seed: plain")[0], cost="estimate 120 µs, 32 registers, 1024 B shared")
-    request = replace(request, base=Candidate(EXAMPLE, Author.MODEL), base_trial=trial, attempts=(step,), shapes=(shape,))
+    request = replace(
+        request, base=Candidate(EXAMPLE, Author.MODEL), base_trial=trial, attempts=(step,), shapes=(shape,)
+    )
     text = prompting.optimise(request).text
     assert "Passed, not measured; estimate 120 µs, 67 % of the bound (memory 120 µs, arithmetic 4 µs)" in text
     assert re.search(r"scale<256>: 32 registers, 16 B spilled, .*, 0.1 waves; SASS: FFMA 12", text)
