@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cutegen_core.kernel.expressions import Expression, Number
 
@@ -116,6 +118,18 @@ class LaunchSpec:
         """The kernel's name without template arguments and namespaces."""
         return self.kernel.split("<")[0].strip().split("::")[-1]
 
+    @property
+    def template_names(self) -> frozenset[str]:
+        """Every name among the kernel's template arguments."""
+        return frozenset(re.findall(r"\b[A-Za-z_]\w*\b", self.kernel.partition("<")[2]))
+
+
+class Instance(NamedTuple):
+    """A kernel to compile, as a C++ name expression, and the line of its launch."""
+
+    kernel: str
+    line: int
+
 
 @dataclass(frozen=True)
 class Numerics:
@@ -133,7 +147,12 @@ class Numerics:
 
 @dataclass(frozen=True)
 class PlanText:
-    """The whole plan. `lines` maps (section, index, key) to a line of the kernel file."""
+    """The whole plan.
+
+    Attributes:
+        lines: (section, index, key) -> line of the kernel file.
+        instances: the kernels to compile, where lets are among their template arguments and the sizes are known.
+    """
 
     idea: str
     lets: tuple[Let, ...]
@@ -144,3 +163,4 @@ class PlanText:
     tensor_maps: tuple[TensorMapSpec, ...]
     numerics: Numerics
     lines: Mapping[tuple[str, int, str], int] = field(default_factory=dict, repr=False)
+    instances: tuple[Instance, ...] = ()

@@ -110,6 +110,7 @@ def plan_candidate(source: str, problem: Problem, reference: Reference, device: 
             return StageFailure(Status.REJECTED, refused[0].message, refused)
         signatures = {w.name: reference.signature(w) for w in problem.workloads}
         plans = {name: kernel.plan(signature, device, params, name) for name, signature in signatures.items()}
+        kernel = kernel.with_instances(plans.values())
     except KernelFileError as error:
         return StageFailure(Status.REJECTED, str(error), (Diagnostic(error.line, "error", str(error), "plan"),))
     return PlannedKernel(kernel, params, plans, device)
