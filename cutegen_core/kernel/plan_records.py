@@ -101,6 +101,7 @@ class LaunchSpec:
         kernel: C++ name expression, such as "relu<BLOCK, ITEMS>".
         args: tensor names and number expressions, as written.
         when: the condition for this launch; None means always.
+        once: it depends on parameters and buffers alone, and runs when these change.
     """
 
     kernel: str
@@ -112,6 +113,7 @@ class LaunchSpec:
     cluster: tuple[Located, ...] = ()
     cooperative: bool = False
     when: Located | None = None
+    once: bool = False
 
     @property
     def function(self) -> str:

@@ -16,6 +16,7 @@ from math import prod
 from typing import Protocol
 
 from cutegen_core.kernel.expressions import ExpressionError, Number, Scope, TensorFacts, suggest_name
+from cutegen_core.kernel.plan_once import check_once, kept_scratch
 from cutegen_core.kernel.plan_records import (
     DEVICE_NAMES,
     Instance,
@@ -23,6 +24,7 @@ from cutegen_core.kernel.plan_records import (
     Located,
     Parameter,
     PlanText,
+    ScratchSpec,
     TensorMapSpec,
 )
 from cutegen_core.kernel.tensor_map_rules import find_broken_rule
@@ -114,8 +116,9 @@ def resolve_plan(
     try:
         values = complete_params(plan.params, params)
         check_where(plan.where, values, device)
-        context = _make_context(plan, signature, device, values)
-        scratch = tuple(_resolve_scratch(s.name, s.dtype, s.shape, s.zero, s.line, context.scope) for s in plan.scratch)
+        check_once(plan, signature)
+        context, kept = _make_context(plan, signature, device, values), kept_scratch(plan)
+        scratch = tuple(_resolve_scratch(spec, context.scope, kept=spec.name in kept) for spec in plan.scratch)
         context = _add_scratch(context, scratch)
         found = [_resolve_launch(spec, context) for spec in plan.launches if _applies(spec, context)]
         if not found and not context.outputs_empty:
@@ -163,10 +166,11 @@ def _add_scratch(context: _Context, scratch: tuple[Scratch, ...]) -> _Context:
     return replace(context, scope=Scope(tensors, context.scope.numbers), dtypes=dtypes)
 
 
-def _resolve_scratch(name: str, dtype: str, shape: tuple[Located, ...], zero: bool, line: int, scope: Scope) -> Scratch:
+def _resolve_scratch(spec: ScratchSpec, scope: Scope, *, kept: bool) -> Scratch:
+    name, dtype, line = spec.name, spec.dtype, spec.line
     if name in scope.tensors:
         raise KernelFileError(f"scratch '{name}' is a tensor of the problem already; give it another name", line)
-    extents = tuple(_evaluate_integer(e, scope, f"shape of scratch {name}") for e in shape)
+    extents = tuple(_evaluate_integer(e, scope, f"shape of scratch {name}") for e in spec.shape)
     if min(extents, default=0) < 0:
         raise KernelFileError(f"scratch {name} has a negative extent: {extents}", line)
     size = TensorSpec(name, dtype, extents).nbytes
@@ -174,7 +178,7 @@ def _resolve_scratch(name: str, dtype: str, shape: tuple[Located, ...], zero: bo
         raise KernelFileError(
             f"scratch {name} needs {_format_size(size)} (at most {_format_size(MAX_SCRATCH_BYTES)})", line
         )
-    return Scratch(name, dtype, extents, zero)
+    return Scratch(name, dtype, extents, spec.zero, kept)
 
 
 def _applies(spec: LaunchSpec, context: _Context) -> bool:
@@ -193,7 +197,7 @@ def _resolve_launch(spec: LaunchSpec, context: _Context) -> Launch | None:
     _check_cluster(cluster, grid, spec)
     _check_smem(smem, spec, context.device)
     args = tuple(_resolve_argument(a, context) for a in spec.args)
-    return Launch(_instance(spec, context), grid, block, smem, args, cluster, spec.cooperative, spec.line)
+    return Launch(_instance(spec, context), grid, block, smem, args, cluster, spec.cooperative, spec.line, spec.once)
 
 
 def _instance(spec: LaunchSpec, context: _Context) -> str:
