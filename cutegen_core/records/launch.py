@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 Dim3 = tuple[int, int, int]
@@ -174,11 +174,11 @@ class LaunchPlan:
     tensor_maps: tuple[TensorMap, ...] = ()
 
     def part(self, *, once: bool) -> LaunchPlan:
-        """Return the launches marked `once`, or the others, with the scratch that they own and their tensor maps.
+        """Return the launches marked `once`, or the others, as a plan of its own with their scratch and tensor maps.
 
         Scratch that is kept is in neither: it is what the one part writes and the other reads.
         """
-        launches = tuple(launch for launch in self.launches if launch.once is once)
+        launches = tuple(replace(launch, once=False) for launch in self.launches if launch.once is once)
         used = {
             argument.name for launch in launches for argument in launch.args if isinstance(argument, TensorMapArgument)
         }

@@ -2,12 +2,16 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from cutegen_core import views
 from cutegen_core.evaluate.evidence import speed
 from cutegen_core.evaluate.timing.series import Column, RoundSamples
 from cutegen_core.evaluate.tuning.static_model import LaunchedWorkload, cost
+from cutegen_core.execute.compiler.compilation import Compiler
+from cutegen_core.execute.executors.cpu import CpuExecutor
+from cutegen_core.execute.port import Execution
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine.device import choose_device
 from cutegen_core.records.candidate import Author, Candidate
@@ -128,13 +132,46 @@ def test_activations_are_not_even_in_its_process(evaluator):
     assert "kept" in trial.message
 
 
+def test_other_activations_need_no_new_run_and_other_parameters_do(tmp_path):
+    """The two parts as plans of their own: what the first made serves two calls, and is stale for other parameters."""
+    kernel, rng = parse(KERNEL), np.random.default_rng(3)
+    compiler, executor = Compiler("sm_90a"), CpuExecutor()
+    built = executor.build(kernel, {}, lambda: compiler.compile(kernel), checked=True)
+    compiler.close()
+    whole, specs = plan(KERNEL), {spec.name: spec for spec in SPECS}
+    specs["factor"] = TensorSpec("factor", "float32", (37,), TensorRole.BUFFER)
+    files = {name: tmp_path / name for name in specs}
+
+    def run(part, given, made, **arrays):
+        for name, array in arrays.items():
+            files[name].write_bytes(array.astype(np.float32).tobytes())
+        files[made].write_bytes(bytes(specs[made].nbytes))
+        with executor.open(built) as execute:
+            inputs = {specs[name]: files[name] for name in given}
+            ran = execute(Execution(built, whole.part(once=part), inputs, {specs[made]: files[made]}))
+        assert ran.status is Status.PASSED, ran.message
+        return np.frombuffer(files[made].read_bytes(), np.float32).reshape(specs[made].shape)
+
+    weight, other = rng.standard_normal((2, 37))
+    run(True, ["weight"], "factor", weight=weight)
+    for x in rng.standard_normal((2, 3, 37)):
+        np.testing.assert_allclose(run(False, ["x", "weight", "factor"], "out", x=x), x * np.exp(weight), rtol=1e-5)
+    stale = run(False, ["x", "weight", "factor"], "out", x=x, weight=other)
+    assert not np.allclose(stale, x * np.exp(other), rtol=1e-2)
+    run(True, ["weight"], "factor")
+    np.testing.assert_allclose(run(False, ["x", "weight", "factor"], "out"), x * np.exp(other), rtol=1e-5)
+
+
 # ---- the plan
 
+WEIGHT = TensorSpec("weight", "float32", (37,), TensorRole.PARAMETER)
+SPECS = (
+    TensorSpec("x", "float32", (3, 37)), WEIGHT, TensorSpec("out", "float32", (3, 37), TensorRole.OUTPUT),
+)  # fmt: skip
 
-def plan(text, rows=3):
-    weight = TensorSpec("weight", "float32", (37,), TensorRole.PARAMETER)
-    x, out = TensorSpec("x", "float32", (rows, 37)), TensorSpec("out", "float32", (rows, 37), TensorRole.OUTPUT)
-    return parse(text).plan(Signature((x, weight), (out,)), choose_device("sm_90a"))
+
+def plan(text):
+    return parse(text).plan(Signature(SPECS[:2], SPECS[2:]), choose_device("sm_90a"))
 
 
 def test_the_plan_is_cut_in_two():
