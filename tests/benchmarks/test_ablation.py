@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from benchmarks.ablation import Run, compared, report
-from cutegen_core.propose.llm import model_settings
+from cutegen_core.machine.workspace import cache_dir
 from tests.few_runs import few_runs_file
 from tests.model_server import ModelServer, reply
 
@@ -29,15 +29,18 @@ args = ["x", "out", "x.numel"]
 """
 
 
-def command(*arguments, key="a-key"):
+def command(*arguments, home, key="a-key"):
+    """Run it in a workspace of its own, with the compilers' caches of the usual one."""
+    home.mkdir()
+    (home / "cache").symlink_to(cache_dir("").resolve())
     environment = {name: value for name, value in os.environ.items() if name != "CUTEGEN_API_KEY"}
-    environment |= {"CUTEGEN_API_KEY": key} if key else {}
+    environment |= {"CUTEGEN_HOME": str(home), **({"CUTEGEN_API_KEY": key} if key else {})}
     whole = [sys.executable, "-m", "benchmarks.ablation", *map(str, arguments)]
     return subprocess.run(whole, capture_output=True, text=True, check=False, env=environment)
 
 
-def test_without_a_key_it_says_so_and_asks_nobody():
-    ran = command(key="")
+def test_without_a_key_it_says_so_and_asks_nobody(tmp_path):
+    ran = command(home=tmp_path / "home", key="")
     assert ran.returncode == 2
     assert "CUTEGEN_API_KEY is not set" in ran.stderr
 
@@ -52,7 +55,7 @@ def played(request):
     return reply(RELU.format(idea="one thread each", include=include), size=400)
 
 
-def test_each_strategy_is_run_over_the_set_and_reported(workspace_home, tmp_path):
+def test_each_strategy_is_run_over_the_set_and_reported(tmp_path):
     folder = tmp_path / "set"
     folder.mkdir()
     few_runs_file("relu", folder, "relu")
@@ -60,9 +63,9 @@ def test_each_strategy_is_run_over_the_set_and_reported(workspace_home, tmp_path
         ran = command(
             "--set", folder, "--strategies", "cutegen,cutegen-cuda,cutegen-one-shot", "--base-url", server.base_url,
             "--model", "test-model", "--max-steps", 2, "--out", tmp_path, "--name", "found",
+            home=tmp_path / "home",
         )  # fmt: skip
         prompts = [request.prompt for request in server.asked]
-    model_settings.path().unlink(missing_ok=True)
     assert ran.returncode == 0, ran.stderr
     seed, done, cuda, again, cuda_done, only = prompts
     assert "## This step: the seed" in seed
