@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -36,7 +37,10 @@ def command(*arguments, home, key="a-key"):
     environment = {name: value for name, value in os.environ.items() if name != "CUTEGEN_API_KEY"}
     environment |= {"CUTEGEN_HOME": str(home), **({"CUTEGEN_API_KEY": key} if key else {})}
     whole = [sys.executable, "-m", "benchmarks.ablation", *map(str, arguments)]
-    return subprocess.run(whole, capture_output=True, text=True, check=False, env=environment)
+    ran = subprocess.run(whole, capture_output=True, text=True, check=False, env=environment)
+    if (lock := home / "engine.lock").exists():
+        os.kill(int(lock.read_text()), signal.SIGTERM)
+    return ran
 
 
 def test_without_a_key_it_says_so_and_asks_nobody(tmp_path):
