@@ -103,6 +103,7 @@ class Runner:
         with self._load_module() as loaded:
             once: tuple[float, ...] = ()
             if self.program.prepares:
+                self._protect(writable=True)
                 once = self.meter.measure(Preparation(loaded), steps, deadline).us
                 self._protect(writable=False)
             samples = self.meter.measure(loaded, steps, deadline)
