@@ -7,14 +7,16 @@ import pytest
 from cutegen_core import views
 from cutegen_core.kernel.kernel_file import MAX_INSTANCES, parse
 from cutegen_core.machine.device import choose_device
-from cutegen_core.operators import source
 from cutegen_core.problems import library
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.errors import KernelFileError, UsageError
 from cutegen_core.records.problem import Signature, TensorRole, TensorSpec, Workload, WorkloadRole
 from cutegen_core.records.trial import Status
 from cutegen_core.share.exports import bundle
+from tests.later import Later
 from tests.session.real_sessions import loop
+
+source = Later("cutegen_core.operators.source")
 
 KERNEL = """/* cutegen
 [let]
