@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Protocol
 
@@ -52,12 +52,14 @@ class Column:
 
     Attributes:
         dropped: number of samples taken while heat throttled the clocks.
+        once_us: times of the launches marked once.
     """
 
     contender: Contender
     rounds: list[tuple[float, ...]] = field(default_factory=list)
     method: str = ""
     dropped: int = 0
+    once_us: list[float] = field(default_factory=list)
 
     def add(self, number: int, taken: RoundSamples, throttled: bool) -> None:
         self.rounds += [()] * (number + 1 - len(self.rounds))
@@ -66,9 +68,11 @@ class Column:
             self.dropped += len(taken.us)
         else:
             self.rounds[number] = taken.us
+            self.once_us += taken.once_us
 
     def timing(self) -> Timing:
-        return statistics.summarize_timing(self.contender.name, self.rounds, method=self.method, dropped=self.dropped)
+        found = statistics.summarize_timing(self.contender.name, self.rounds, method=self.method, dropped=self.dropped)
+        return replace(found, once_us=median(self.once_us)) if self.once_us else found
 
 
 class Series:
