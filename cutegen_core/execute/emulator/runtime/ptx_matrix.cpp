@@ -188,8 +188,14 @@ struct Product {
         p(elements_in_register(a)) {}
 };
 
-double element_value(const Call& call, const Operand& operand, int i, Element e) {
-  return e == Element::F64 ? call.in<double>(operand) : number_of(call.in<uint32_t>(operand), i, e);
+// Puts the elements of a register at places that are `apart` from one another.
+void read_elements(const Call& call, const Operand& operand, Element e, int count, double* to, int apart) {
+  if (e == Element::F64) {
+    *to = call.in<double>(operand);
+    return;
+  }
+  uint32_t const word = call.in<uint32_t>(operand);
+  for (int i = 0; i < count; ++i) to[i * apart] = number_of(word, i, e);
 }
 
 template <int K>
@@ -197,17 +203,15 @@ void read_a(const Call* const* lanes, Product const& x, double (&a)[16][K]) {
   int const rows = x.shape.m / 8, registers = x.shape.m * x.shape.k / (32 * x.p);
   for (int lane = 0; lane < 32; ++lane)
     for (int r = 0; r < registers; ++r)
-      for (int i = 0; i < x.p; ++i)
-        a[lane / 4 + 8 * (r % rows)][4 * x.p * (r / rows) + x.p * (lane % 4) + i] =
-            element_value(*lanes[lane], part(*lanes[lane], 1, r), i, x.a);
+      read_elements(*lanes[lane], part(*lanes[lane], 1, r), x.a, x.p,
+                    &a[lane / 4 + 8 * (r % rows)][4 * x.p * (r / rows) + x.p * (lane % 4)], 1);
 }
 
 template <int K>
-void read_b(const Call* const* lanes, Product const& x, double (&b)[8][K]) {
+void read_b(const Call* const* lanes, Product const& x, double (&b)[K][8]) {
   for (int lane = 0; lane < 32; ++lane)
     for (int r = 0; r < x.shape.n * x.shape.k / (32 * x.p); ++r)
-      for (int i = 0; i < x.p; ++i)
-        b[lane / 4][4 * x.p * r + x.p * (lane % 4) + i] = element_value(*lanes[lane], part(*lanes[lane], 2, r), i, x.b);
+      read_elements(*lanes[lane], part(*lanes[lane], 2, r), x.b, x.p, &b[4 * x.p * r + x.p * (lane % 4)][lane / 4], 8);
 }
 
 // Value `i` of C (of 2 in each of the rows g and g + 8), wherever it lies.
@@ -233,22 +237,27 @@ void write_sums(const Call& call, Element e, const double* values, int count, bo
   }
 }
 
+// Sums a row of A times B, eight columns at once, each along k in its order.
+template <int K>
+void multiply_row(const double (&row)[K], const double (&b)[K][8], int k_count, double (&sums)[8]) {
+  for (double& sum : sums) sum = 0;
+  for (int k = 0; k < k_count; ++k)
+    for (int j = 0; j < 8; ++j) sums[j] += row[k] * b[k][j];
+}
+
 template <int K>
 void multiply_together(const Call* const* lanes) {
   need_all(lanes);
   Product const x(*lanes[0]->at);
-  double a[16][K], b[8][K];
+  double a[16][K], b[K][8], sums[16][8];
   read_a(lanes, x, a);
   read_b(lanes, x, b);
+  for (int row = 0; row < x.shape.m; ++row) multiply_row(a[row], b, x.shape.k, sums[row]);
   int const count = x.shape.m == 16 ? 4 : 2;
   for (int lane = 0; lane < 32; ++lane) {
     double values[4];
-    for (int i = 0; i < count; ++i) {
-      const double *row = a[lane / 4 + 8 * (i / 2)], *column = b[lane % 4 * 2 + i % 2];
-      double sum = 0;
-      for (int k = 0; k < x.shape.k; ++k) sum += row[k] * column[k];
-      values[i] = sum + read_sum(*lanes[lane], x.sum, i);
-    }
+    for (int i = 0; i < count; ++i)
+      values[i] = sums[lane / 4 + 8 * (i / 2)][lane % 4 * 2 + i % 2] + read_sum(*lanes[lane], x.sum, i);
     write_sums(*lanes[lane], x.sum, values, count, lanes[0]->at->detail[4]);
   }
 }

@@ -55,7 +55,8 @@ WarpOperation* join(uint32_t mask, const void* mine, uint32_t bytes, int line, c
   found->mask = mask;
   found->arrived |= self;
   found->identity = identity, found->act = act;
-  memcpy(found->values[current.thread % 32], mine, bytes);
+  if (bytes == sizeof(void*)) memcpy(found->values[current.thread % 32], mine, sizeof(void*));  // one instruction
+  else memcpy(found->values[current.thread % 32], mine, bytes);
   if (!complete(current.thread / 32 * 32, *found)) wait_as(State::WARP, line, file, pc, frame);
   return found;
 }
