@@ -170,7 +170,7 @@ uintptr_t Call::generic_address(int number) const {
   return address;
 }
 
-void execute(const char* text, const EmuOperand* arguments, int argument_count, uintptr_t pc, uintptr_t frame) {
+__attribute__((always_inline)) inline void execute(const char* text, const EmuOperand* arguments, int argument_count, uintptr_t pc, uintptr_t frame) {
   const Program* const program = program_of(text, argument_count, pc, frame);
   uint64_t registers[MAX_REGISTERS];
   for (int i = 0; i < program->registers; ++i) registers[i] = 0;
