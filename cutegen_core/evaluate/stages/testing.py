@@ -19,14 +19,14 @@ import os
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
 from cutegen_core.evaluate.stages.ahead import RunsAhead
-from cutegen_core.evaluate.stages.full_sizes import ChosenRun, describe_sizes, plan_runs
+from cutegen_core.evaluate.stages.full_sizes import OFTEN, ChosenRun, describe_sizes, find_affordable, plan_runs
 from cutegen_core.evaluate.stages.other_values import choose_values, replace_values
 from cutegen_core.evaluate.stages.preparing import CompiledCandidate, PlannedKernel
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
@@ -113,6 +113,8 @@ class CorrectnessStage:
     watch: Watch
     verdicts: list[WorkloadVerdict] = field(default_factory=list)
     sizes: list[str] = field(default_factory=list)
+    _switches: dict[str, int] = field(default_factory=dict)
+    """Of the runs on a workload, the most."""
 
     def run(self) -> StageFailure | None:
         """Test every workload; its instrumented run comes before its plain ones."""
@@ -197,17 +199,44 @@ class CorrectnessStage:
         slow = False
         for ladder in self.reference.find_full_sizes(benchmark):
             runs = plan_runs(self.reference, self.planned, benchmark, ladder)
+            if not slow and runs and max(self._switches.values(), default=0) > OFTEN:
+                failure, slow = self._test_by_smallest(runs, scratch, execute, ran)
+                if failure:
+                    return failure
+                continue
             for one in runs[-1:] if slow else (*runs[:1], *runs[1:][-1:]):
-                failure = self._test_once(one.workload, one.plan, scratch, execute)
-                failure = failure or self._test_ends(one, scratch, execute)
+                failure = self._test_size(one, scratch, execute)
                 if failure is None:
                     ran.append(one)
                     break
                 if failure.status is not Status.TIMEOUT:
                     return failure
-                self.verdicts.pop()  # too slow for the emulator: nothing is known about the kernel
                 slow = True
         return None
+
+    def _test_by_smallest(
+        self, runs: Sequence[ChosenRun], scratch: Path, execute: Execute, ran: list[ChosenRun]
+    ) -> tuple[StageFailure | None, bool]:
+        """Run the smallest, then the largest that should end in time; return a failure, and whether one did not."""
+        one = runs[-1]
+        failure = self._test_given(one, scratch, execute)
+        if failure is None:
+            smallest, one = one, find_affordable(runs, self._switches[one.workload.name])
+            failure = None if one is smallest else self._test_given(one, scratch, execute)
+            ran.append(smallest if failure else one)
+            failure = failure or self._test_ends(one, scratch, execute)
+        slow = failure is not None and failure.status is Status.TIMEOUT
+        return None if slow else failure, slow
+
+    def _test_size(self, one: ChosenRun, scratch: Path, execute: Execute) -> StageFailure | None:
+        return self._test_given(one, scratch, execute) or self._test_ends(one, scratch, execute)
+
+    def _test_given(self, one: ChosenRun, scratch: Path, execute: Execute) -> StageFailure | None:
+        """Run on the file's own values; a run that takes too long leaves no verdict, since it says nothing."""
+        failure = self._test_once(one.workload, one.plan, scratch, execute)
+        if failure and failure.status is Status.TIMEOUT:
+            self.verdicts.pop()
+        return failure
 
     def _test_ends(self, one: ChosenRun, scratch: Path, execute: Execute) -> StageFailure | None:
         """Run once more with one dominant element a row, in the last place of the first: a part left out shows."""
@@ -370,6 +399,7 @@ class CorrectnessStage:
         self, workload: Workload, mode: str, order: str, ran: Executed, comparisons: tuple[Comparison, ...] = ()
     ) -> None:
         order = order if self.executor.has_thread_orders else ""
+        self._switches[workload.name] = max(ran.switches, self._switches.get(workload.name, 0))
         self.verdicts.append(
             WorkloadVerdict(
                 workload.name, mode, self.seed, ran.status, ran.seconds, order, ran.message, comparisons, ran.findings

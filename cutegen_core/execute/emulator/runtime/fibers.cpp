@@ -30,6 +30,7 @@ extern "C" void emu_switch(void** save, void* load);
 namespace runner {
 
 Fiber fibers[MAX_THREADS];
+uint64_t switches;
 
 namespace {
 
@@ -43,6 +44,7 @@ void* scheduler_pointer;
 Index3 coordinates[MAX_THREADS];
 
 void enter(int thread) {
+  ++switches;
   current.thread = thread;
   current.stack_low = (uint8_t*)fiber_stack_low(thread);
   threadIdx = coordinates[thread];
