@@ -32,7 +32,7 @@ MOST_THREADS = 1 << 22
 MOST_WAITING_THREADS = 1 << 18
 """The same where threads wait for one another: each costs about 2 µs."""
 
-OFTEN = 1 << 21
+OFTEN = 1 << 23
 """Switches between threads in a small run of a kernel whose threads often wait."""
 
 MOST_SWITCHES = 1 << 24

@@ -221,10 +221,10 @@ class CorrectnessStage:
         self, benchmark: Workload, scratch: Path, execute: Execute, ran: list[ChosenRun]
     ) -> StageFailure | None:
         """Run the largest of each ladder; after a run that did not end in time, the smallest of this and the others."""
-        slow = False
+        slow, often = False, max(self._switches.values(), default=0) > OFTEN
         for ladder in self.reference.find_full_sizes(benchmark):
             runs = plan_runs(self.reference, self.planned, benchmark, ladder)
-            if not slow and runs and max(self._switches.values(), default=0) > OFTEN:
+            if often and runs and not slow:
                 failure, slow = self._test_by_smallest(runs, scratch, execute, ran)
                 if failure:
                     return failure
