@@ -32,6 +32,9 @@ MOST_THREADS = 1 << 22
 MOST_WAITING_THREADS = 1 << 18
 """The same where threads wait for one another: each costs about 2 µs."""
 
+_HOPELESS = 8
+"""A run with so many times the most threads would not end within its time limit, whatever the kernel."""
+
 OFTEN = 1 << 23
 """Switches between threads in a small run of a kernel whose threads often wait."""
 
@@ -59,8 +62,14 @@ def plan_runs(
     wanted = _branches(planned.plans[benchmark.name])
     made = tuple(chosen for run in ladder if (chosen := _plan(reference, planned, benchmark, run)))
     most = MOST_WAITING_THREADS if _WAITS.search(planned.kernel.text) else MOST_THREADS
-    affordable = tuple(chosen for chosen in made if count_threads(chosen.plan) <= most) or made[-1:]
+    affordable = limit_threads(made, most)
     return tuple(chosen for chosen in affordable if _branches(chosen.plan) == wanted) or affordable
+
+
+def limit_threads(runs: Sequence[ChosenRun], most: int) -> tuple[ChosenRun, ...]:
+    """Return those with at most so many threads; else the last and smallest, unless that is hopeless."""
+    fitting = tuple(one for one in runs if count_threads(one.plan) <= most)
+    return fitting or tuple(last for last in runs[-1:] if count_threads(last.plan) <= _HOPELESS * most)
 
 
 def find_affordable(runs: Sequence[ChosenRun], switches: int) -> ChosenRun:
