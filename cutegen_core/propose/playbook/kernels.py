@@ -8,14 +8,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import NO_MODES, VECTOR_BYTES, Parameters, TensorText, layout_of
 from cutegen_core.propose.playbook.regions import Mode, Region
 from cutegen_core.propose.playbook.statements import Statements, StoreText, TermText, term_names
-from cutegen_core.propose.playbook.values import COMPUTE_TYPE, Size
+from cutegen_core.propose.playbook.values import COMPUTE_TYPE, Extent, Size
 
 
 class RegionKernel(ABC):
@@ -260,12 +260,7 @@ class AttentionKernel(RegionKernel):
 
     def aligned(self, width: int) -> str:
         """Return the condition of the plan under which all rows are whole, aligned vectors."""
-        columns, depth = self.region.outer[-1], self.region.reduced[1]
-        texts: dict[str, None] = {}
-        for access, walked in zip(self.region.accesses, (depth, depth, columns, columns), strict=True):
-            others = [m for m in (*self.region.outer, *self.region.reduced) if m is not walked]
-            found = [walked.extent.text, access.offset.text, *(m.stride(access).text for m in others)]
-            texts |= dict.fromkeys(text for text in found if text != "0")
+        texts = dict.fromkeys(step.text for step in attention_steps(self.region))
         return " and ".join(f"{self.naming.let('step', text)} % {width} == 0" for text in texts)
 
     def pass_whole(self, width: int) -> None:
@@ -282,6 +277,15 @@ class MappedAttention(AttentionKernel):
     """Attention whose tensors come and go by tensor maps."""
 
     mapped = True
+
+
+def attention_steps(region: Region) -> Iterator[Extent]:
+    """Yield the numbers that are whole vectors where all rows of attention are whole and aligned."""
+    columns, depth = region.outer[-1], region.reduced[1]
+    for access, walked in zip(region.accesses, (depth, depth, columns, columns), strict=True):
+        others = [m for m in (*region.outer, *region.reduced) if m is not walked]
+        found = [walked.extent, access.offset, *(m.stride(access) for m in others)]
+        yield from (step for step in found if step.text != "0")
 
 
 def _product_text(modes: Sequence[Mode]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cutegen_core.propose.playbook.kernels import MappedAttention
+from cutegen_core.propose.playbook.kernels import MappedAttention, attention_steps
 from cutegen_core.propose.playbook.naming import Naming, fresh
 from cutegen_core.propose.playbook.parameters import ELEMENT
 from cutegen_core.propose.playbook.products.tensor_cores import VECTOR
@@ -19,10 +19,11 @@ _MOST_BATCHES = 3
 
 
 def can_be_mapped(region: Region) -> bool:
-    """Return whether a group's registers hold a row of the result, and tensor maps reach all heads."""
+    """Return whether tensor maps reach all heads of the traced workload, and a group's registers hold the results."""
     *batch, _, columns = region.outer
     widest = max(columns.extent.size, region.reduced[1].extent.size)
-    return widest <= _WIDEST and len(batch) <= _MOST_BATCHES
+    whole = all(step.size % VECTOR == 0 for step in attention_steps(region))
+    return whole and widest <= _WIDEST and len(batch) <= _MOST_BATCHES
 
 
 def write(region: Region, name: str, naming: Naming, suffix: str) -> tuple[RegionText, str]:
