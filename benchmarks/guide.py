@@ -8,7 +8,9 @@ prompt says changes what it does: told that a change of defaults is no promotion
 CuTe's, it does not take one.
 
 A prompt's stable part is what it shares, from its beginning, with an earlier prompt of the session (what a server's
-prefix cache keeps); the rest is new. Tokens are estimates (`propose.tokens`).
+prefix cache keeps); the rest is new. Tokens are estimates (`propose.tokens`). Each call is put down to the part of the
+prompt that its tokens lie in, and to what it brought: a gain, a seed, a failure or its repair, a question asked again,
+a kernel that is no better, the word that nothing is left.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import argparse
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import partial
@@ -51,10 +53,28 @@ MISTAKES: Mapping[str, tuple[str, ...]] = {
     "matmul_square": ("collision", "defaults"),
     "conv_instance_norm": ("wrong place", "spoiled block"),
     "attention": ("collision", "defaults"),
-    "layernorm_1024": ("spoiled block", "worse"),
+    "layernorm_1024": ("misquoted block", "worse"),
 }
+SLIPS: Mapping[str, str] = {"spoiled block": "// as it was\n", "misquoted block": "  int const as_it_was = 0;\n"}
+"""What a SEARCH text has that the kernel does not: a comment, or a line of code."""
 ONLY_VALUES = (("layernorm", "tuned"), ("layernorm_1024", "tuned"), ("attention", "tuned"))
 """Kernels that only declare more values than the one before: a matter for the sweep."""
+PARTS: Mapping[str, str] = {
+    "## A minimal valid kernel file": "form until the first pass",
+    "## A verified kernel of the same class": "form until the first pass",
+    "## Current kernel": "the current kernel",
+    "## The kernel that failed": "the current kernel",
+    "## Evidence": "evidence",
+    "## Diagnosis": "evidence",
+    "## Profile of the current kernel": "evidence",
+    "## What was tried so far": "history",
+    "## Your last reply could not be used": "asked again",
+    "## Your answer could not be used": "asked again",
+    "## Refused": "asked again",
+    "## This step": "menu and task",
+    "## Your answer": "form of the answer",
+}
+"""Where the tokens of a prompt lie, by its headings; what stands before the first of them is the stable beginning."""
 _CODE = re.compile(r"^```cpp\n(/\* cutegen.*?)^```$", re.MULTILINE | re.DOTALL)
 _DEFAULT = re.compile(r"(\w+) += \{ default = (\d+), +values = \[([\d, ]+)\]")
 
@@ -106,8 +126,9 @@ class CapableModel:
         if self.next == 2 and self._makes("wrong place"):
             head, body = kernel.source.split("*/", 1)
             return _whole(kernel, source=f"{head}*/{body.replace('blockIdx.x', '(blockIdx.x / 2)')}")
-        if self.next == 3 and self._makes("spoiled block"):
-            text, self.mended = _blocks(kernel, _shown(prompt))
+        slip = next((line for mistake, line in SLIPS.items() if self.next == 3 and self._makes(mistake)), "")
+        if slip:
+            text, self.mended = _blocks(kernel, _shown(prompt), slip)
             return text
         return _whole(kernel)
 
@@ -150,16 +171,15 @@ def _other_default(source: str) -> str:
     return ""
 
 
-def _blocks(kernel: Variant, base: str) -> tuple[str, str]:
+def _blocks(kernel: Variant, base: str, slip: str) -> tuple[str, str]:
     """The kernel as blocks against the base, the last with a slip in its SEARCH text; and that block without it."""
     old, new = base.splitlines(keepends=True), kernel.source.splitlines(keepends=True)
     groups = list(SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(3))
     texts = []
     for number, group in enumerate(groups, 1):
         before, after = old[group[0][1] : group[-1][2]], new[group[0][3] : group[-1][4]]
-        slip = ["// as it was\n"] if number == len(groups) else []
         right = f"<<<<<<< SEARCH\n{''.join(before)}=======\n{''.join(after)}>>>>>>> REPLACE\n"
-        texts.append(right.replace("SEARCH\n", f"SEARCH\n{''.join(slip)}", 1))
+        texts.append(right.replace("SEARCH\n", f"SEARCH\n{slip if number == len(groups) else ''}", 1))
     return f"Idea: {kernel.name}: {kernel.idea}\nEffect: faster\nRisk: edges\n" + "\n".join(texts), right
 
 
@@ -199,13 +219,16 @@ def _account(name: str, state: State, model: CapableModel, store: Store, sources
         earlier.append(prompt)
         total = estimate_tokens(prompt)
         new = total - estimate_tokens(prompt[:kept])
-        calls.append({"kind": kind, "prompt": total, "new": new, "reply": estimate_tokens(text)})
+        call = {"kind": kind, "prompt": total, "new": new, "reply": estimate_tokens(text), "parts": _parts(prompt)}
+        calls.append(call)
     steps = [
         {"idea": s.idea[:60], "status": s.status, "outcome": s.outcome, "note": s.note[:160], "calls": len(s.calls)}
         for s in state.steps
     ]
     good = [sources.index(text) for s in state.steps if (text := _promoted(s, store)) in sources[1:]]
     gains = sum(kernel > max(good[:place], default=0) for place, kernel in enumerate(good))
+    brought = (each for step in state.steps for each in _brought(step))
+    calls = [{**call, "brought": what} for call, what in zip(calls, brought, strict=True)]
     hollow = [
         s.idea for s in state.steps[1:] if s.outcome is Outcome.PROMOTED and _promoted(s, store) not in sources[1:]
     ]
@@ -213,6 +236,27 @@ def _account(name: str, state: State, model: CapableModel, store: Store, sources
         "problem": name, "state": state.status, "reason": state.reason, "calls": calls, "steps": steps, "gains": gains,
         "promoted without being better": hollow,
     }  # fmt: skip
+
+
+def _parts(prompt: str) -> dict[str, int]:
+    """Count a prompt's tokens by part; they add up to the whole's but for the rounding of an estimate."""
+    found, part = dict[str, int](), "stable beginning"
+    for text in re.split(r"^(?=## )", prompt, flags=re.MULTILINE):
+        part = next((name for heading, name in PARTS.items() if text.startswith(heading)), part)
+        found[part] = found.get(part, 0) + estimate_tokens(text)
+    return found
+
+
+def _brought(step: Step) -> list[str]:
+    """Return what each call of a step brought; all but its last one led to another question."""
+    last = (
+        "a word that nothing is left" if step.candidate is None
+        else "seed" if step.number == 1
+        else "gain" if step.outcome is Outcome.PROMOTED
+        else "no better kernel" if step.passed
+        else "failure"
+    )  # fmt: skip
+    return [*["another question"] * (len(step.calls) - 1), last] if step.calls else []
 
 
 def _shared(one: str, other: str) -> int:
@@ -234,12 +278,40 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "gains": gains, "calls": len(calls), "calls a gain": round(len(calls) / gains, 2),
         "tokens a gain": round(spent / gains), "new tokens a gain": round(paid / gains),
+        "calls a gain, without seeds and ends": round(_steps(calls) / gains, 2),
+        "cached tokens a gain": round(sum(call["prompt"] - call["new"] for call in calls) / gains),
+        "reply tokens a gain": round(sum(call["reply"] for call in calls) / gains),
         "seed prompt, largest": max(call["prompt"] for call in calls if call["kind"] == "seed"),
         "later prompt, mean": round(sum(call["prompt"] for call in later) / len(later)),
         "later prompt new, mean": round(sum(call["new"] for call in later) / len(later)),
         "later prompt new, largest": max(call["new"] for call in later),
+        "later prompt new without its kernel, largest": max(_beside_kernel(call) for call in later),
         "promoted without being better": sum(len(row["promoted without being better"]) for row in rows),
+        "tokens by part": _added((part, size) for call in calls for part, size in _spent(call)),
+        "tokens by what they brought": _added((call["brought"], call["prompt"] + call["reply"]) for call in calls),
+        "calls by what they brought": _added((call["brought"], 1) for call in calls),
     }  # fmt: skip
+
+
+def _steps(calls: Sequence[Mapping[str, Any]]) -> int:
+    return sum(call["brought"] not in ("seed", "a word that nothing is left") for call in calls)
+
+
+def _spent(call: Mapping[str, Any]) -> list[tuple[str, int]]:
+    return [*call["parts"].items(), ("reply", call["reply"])]
+
+
+def _beside_kernel(call: Mapping[str, Any]) -> int:
+    """Return the new tokens beside the current kernel, which is new only after a promotion or a failure."""
+    kernel = call["parts"].get("the current kernel", 0)
+    return int(call["new"] - kernel if call["new"] > kernel else call["new"])
+
+
+def _added(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
+    total = dict[str, int]()
+    for name, size in pairs:
+        total[name] = total.get(name, 0) + size
+    return dict(sorted(total.items(), key=lambda item: -item[1]))
 
 
 def main() -> None:

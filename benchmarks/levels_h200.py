@@ -1,6 +1,6 @@
 """The playbook's last kernel for each file of a KernelBench level on the GPUs of this machine, in turns with torch.
 
-    python -m benchmarks.levels_h200 CHECKOUT [--level 1] [--only 19 20 ...] [--budget-s 300] [--gpus 1]
+    python -m benchmarks.levels_h200 CHECKOUT [--level 1] [--only 19 20 ...] [--add] [--budget-s 300] [--gpus 1]
 
 1. The playbook writes the last kernel of each file for this device, which is compiled with its default parameters. A
    file that the playbook does not cover is listed with the reason. Meanwhile other processes run torch.compile on the
@@ -9,7 +9,9 @@
    each sample after a flush of the L2, below the power limit, TF32 off. The kernel's whole result is held against the
    eager one's; the emulator's judge is stricter, and is not asked here.
 3. `results/levelN_h200.json` gets a row for each file, and over all files the geometric means, fast_p and shares of
-   the bound: bytes and FLOPs of the traced graph at the copy bandwidth measured here and the nominal peak of the dtype.
+   the bound: bytes and FLOPs of the traced graph at the copy bandwidth measured here and the nominal peak of the dtype;
+   the means also over the named sets of `cutegen bench`. With `--add`, files that were not measured now keep their rows
+   of the present result file, with the conditions under which those were taken.
 
 fast_p: the share of files that are right and more than p times as fast (Ouyang et al., "KernelBench", 2025).
 """
@@ -24,7 +26,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -242,19 +244,39 @@ def main() -> int:
                 names = [list(by_name)[k :: len(gpus)] for k in range(len(gpus))]
                 for found in pool.map(lambda gpu, share: run_on(gpu, share, command, show), gpus, names):
                     rows += found
-            whole = _summary(rows, len(cases))
-            print(json.dumps(whole, indent=1), flush=True)
-            body = {"device": asdict(device), "summary": whole, "rows": sorted(rows, key=_number)}
-            conditions.write(f"level{asked.level}_h200", body)
+            _write(asked, device, rows)
     for row in rows:
         if "us" not in row and row["case"] != "copy":
             print(row["case"], row.get("refused") or row.get("failure"), flush=True)
     return 0
 
 
+def _write(asked: argparse.Namespace, device: Device, rows: list[Row]) -> None:
+    name = f"level{asked.level}_h200"
+    path = conditions.RESULTS / f"{name}.json"
+    body: dict[str, Any] = {"device": asdict(device)}
+    level = _files(asked)
+    if asked.add and path.is_file():
+        present = json.loads(path.read_text())
+        tried = {row["case"] for row in rows} - {"copy"}
+        rows = rows + [row for row in present["rows"] if row["case"] not in tried]
+        body["earlier"] = [*present.get("earlier", []), present["conditions"]]
+        level = _level(asked)
+    whole = _summary(rows, level)
+    for chosen, one in sets.SETS.items():
+        inside = [path for path in level if path.stem.split("_")[0] in one.parts]
+        if one.level == f"level{asked.level}" and inside:
+            whole[chosen] = _summary(rows, inside)
+    print(json.dumps(whole, indent=1), flush=True)
+    conditions.write(name, body | {"summary": whole, "rows": sorted(rows, key=_number)})
+
+
 def _files(asked: argparse.Namespace) -> list[Path]:
-    paths = [Path(name) for name in sets.resolve(f"level{asked.level}", Path(asked.checkout))]
-    return [path for path in paths if not asked.only or path.stem.split("_")[0] in asked.only]
+    return [path for path in _level(asked) if not asked.only or path.stem.split("_")[0] in asked.only]
+
+
+def _level(asked: argparse.Namespace) -> list[Path]:
+    return [Path(name) for name in sets.resolve(f"level{asked.level}", Path(asked.checkout))]
 
 
 def _paths(cases: Sequence[FileCase]) -> list[str]:
@@ -280,16 +302,17 @@ def _compile(cases: Sequence[FileCase], kitchen: LevelKitchen, kept: Path) -> li
     return failed
 
 
-def _summary(rows: Sequence[Row], files: int) -> Mapping[str, Any]:
-    """Return means over the files that were timed and right, and fast_p over all files."""
-    timed = [row for row in rows if "us" in row and row["right"]]
-    whole: dict[str, Any] = {"files": files, "timed_and_right": len(timed)}
+def _summary(rows: Sequence[Row], files: Sequence[Path]) -> dict[str, Any]:
+    """Return means over those of the files that were timed and right, and fast_p over all of them."""
+    names = {path.stem for path in files}
+    timed = [row for row in rows if row["case"] in names and "us" in row and row["right"]]
+    whole: dict[str, Any] = {"files": len(names), "timed_and_right": len(timed)}
     for other in ("eager", "compile"):
         ratios = [row[f"vs_{other}"] for row in timed if f"vs_{other}" in row]
         if ratios:
             whole[f"geometric_mean_vs_{other}"] = round(math.exp(sum(map(math.log, ratios)) / len(ratios)), 3)
             whole[f"counted_vs_{other}"] = len(ratios)
-            whole[f"fast_p_vs_{other}"] = {p: round(sum(r > p for r in ratios) / files, 3) for p in FAST}
+            whole[f"fast_p_vs_{other}"] = {p: round(sum(r > p for r in ratios) / len(names), 3) for p in FAST}
     if timed:
         whole["mean_share_of_bound"] = round(sum(row["share"] for row in timed) / len(timed), 3)
     return whole
@@ -315,6 +338,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("checkout")
     parser.add_argument("--level", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=[], help="numbers of files")
+    parser.add_argument("--add", action="store_true", help="keep other files' rows of the present result file")
     parser.add_argument("--budget-s", type=float, default=300.0)
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--compilers", type=int, default=max(1, min(16, (os.cpu_count() or 2) // 2)))

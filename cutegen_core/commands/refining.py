@@ -90,14 +90,14 @@ def _start(arguments: argparse.Namespace, store: Store, strategy: str, roles: Ma
         autonomy=Autonomy.AUTO if arguments.auto else Autonomy.STEP,
         max_steps=arguments.max_steps,
         arch=arguments.arch,
-        model=_model(arguments) if AnsweredBy.LLM in (arguments.proposer, *roles.values()) else "",
+        model=choose_model(arguments) if AnsweredBy.LLM in (arguments.proposer, *roles.values()) else "",
         max_tokens=arguments.budget_tokens,
         roles=roles,
         allow_regressions=arguments.allow_regressions,
     )
 
 
-def _model(arguments: argparse.Namespace) -> str:
+def choose_model(arguments: argparse.Namespace) -> str:
     """Return the name of the model settings to use; write `--base-url` into `models.toml` as settings of its own."""
     models = model_settings.read()
     if not arguments.base_url:

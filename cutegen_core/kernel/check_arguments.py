@@ -77,8 +77,9 @@ def check_arguments(plan: LaunchPlan, kernels: Sequence[KernelResources]) -> tup
         if launch.kernel not in compiled:
             found.append(_error(launch, f"{launch.kernel} was not compiled"))
             continue
-        scratch = frozenset(s.name for s in plan.scratch)
-        found += _check_launch(launch, parse_parameters(compiled[launch.kernel].signature), scratch)
+        types = parse_parameters(compiled[launch.kernel].signature)
+        scratch = frozenset(s.name for s in plan.scratch if launch.once or not s.kept)
+        found += _check_launch(launch, types, scratch, kept=frozenset(s.name for s in plan.scratch) - scratch)
     return tuple(dict.fromkeys(found))
 
 
@@ -122,7 +123,9 @@ def _parse_parameter(text: str) -> ParameterType:
     )
 
 
-def _check_launch(launch: Launch, types: tuple[ParameterType, ...], scratch: frozenset[str]) -> Iterator[Diagnostic]:
+def _check_launch(
+    launch: Launch, types: tuple[ParameterType, ...], scratch: frozenset[str], kept: frozenset[str]
+) -> Iterator[Diagnostic]:
     name = launch.kernel.split("<")[0]
     if len(types) != len(launch.args):
         plural = "s" if len(types) != 1 else ""
@@ -140,7 +143,8 @@ def _check_launch(launch: Launch, types: tuple[ParameterType, ...], scratch: fro
         if problem := _find_problem(argument, wanted):
             yield _error(launch, f"{place}, but {problem}")
         elif isinstance(argument, TensorArgument) and wanted.writable and not writable(argument.name):
-            text = f"{place}, but {argument.name} is an input and is mapped read-only: write const"
+            what = "made by a launch marked once" if argument.name in kept else "an input"
+            text = f"{place}, but {argument.name} is {what} and is mapped read-only: write const"
             yield Diagnostic(launch.line, "warning", text, "plan")
 
 

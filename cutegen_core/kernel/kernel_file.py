@@ -9,8 +9,8 @@ A malformed file raises KernelFileError with the line. Nothing here runs or comp
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import prod
 from random import Random
@@ -18,6 +18,7 @@ from random import Random
 from cutegen_core.kernel.expressions import Number, suggest_name
 from cutegen_core.kernel.plan_read import read_plan
 from cutegen_core.kernel.plan_records import (
+    Instance,
     LaunchSpec,
     Let,
     Located,
@@ -46,6 +47,8 @@ __all__ = [
 
 MAX_BYTES = 1 << 20
 MAX_PLAN = 1 << 15
+MAX_INSTANCES = 8
+"""Of one launch: each is compiled twice, and takes seconds."""
 PROGRAM_NAME = "candidate.cu"
 
 # Control characters, invisible characters and direction marks: with them a person reads other code than is compiled.
@@ -111,8 +114,41 @@ class KernelFile:
         return {p.name: p.default for p in self.params}
 
     def kernel_names(self) -> tuple[str, ...]:
-        """Return the plan's distinct C++ name expressions, in order."""
-        return tuple(dict.fromkeys(launch.kernel for launch in self.launches))
+        """Return the distinct C++ name expressions to compile, in order."""
+        return tuple(dict.fromkeys(instance.kernel for instance in self.instances()))
+
+    def instances(self) -> tuple[Instance, ...]:
+        """Return the kernels to compile; those of the launches as written, unless `with_instances` knows better."""
+        return self.contents.instances or tuple(Instance(launch.kernel, launch.line) for launch in self.launches)
+
+    def size_names(self) -> tuple[str, ...]:
+        """Return the lets that are template arguments of a kernel: each of their values is a kernel of its own."""
+        used = frozenset[str]().union(*(launch.template_names for launch in self.launches))
+        return tuple(let.name for let in self.lets if let.name in used)
+
+    def with_instances(self, plans: Iterable[LaunchPlan]) -> KernelFile:
+        """Return the file with the kernels of these plans to compile; itself where no let is a template argument.
+
+        Raises:
+            KernelFileError: they are too many.
+        """
+        names = set(self.size_names())
+        if not names:
+            return self
+        bound = {launch.line for launch in self.launches if launch.template_names & names}
+        made = dict.fromkeys(
+            Instance(one.kernel, one.line) for plan in plans for one in plan.launches if one.line in bound
+        )
+        for line in sorted(bound):
+            count = sum(instance.line == line for instance in made)
+            if count > MAX_INSTANCES:
+                raise KernelFileError(
+                    f"{', '.join(sorted(names))} as template arguments make {count} instances for this problem's "
+                    f"workloads; at most {MAX_INSTANCES} of a launch are compiled: limit it by 'when', or pass them",
+                    line,
+                )
+        fixed = (Instance(launch.kernel, launch.line) for launch in self.launches if launch.line not in bound)
+        return replace(self, contents=replace(self.contents, instances=(*fixed, *made)))
 
     def to_cpp(self, params: Mapping[str, Number] | None = None) -> str:
         """Return the C++ for a compiler: a `constexpr` for each parameter, then the body with the file's line numbers.

@@ -39,7 +39,7 @@ from cutegen_core.records.launch import INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, S
 from cutegen_core.records.problem import ITEMSIZE
 
 _SECTIONS = ("idea", "let", "params", "scratch", "launch", "numerics", "tensormap")
-_LAUNCH_KEYS = ("kernel", "grid", "block", "args", "smem", "cluster", "cooperative", "when")
+_LAUNCH_KEYS = ("kernel", "grid", "block", "args", "smem", "cluster", "cooperative", "when", "once")
 _LISTS = ("grid", "block", "args", "cluster")
 _TENSOR_MAP_CHOICES = {
     "swizzle": SWIZZLES, "interleave": INTERLEAVES, "l2_promotion": L2_PROMOTIONS, "oob_fill": OOB_FILLS,
@@ -81,6 +81,7 @@ def read_plan(toml: str, first_line: int) -> PlanText:
         )
     _refuse_duplicates(plan)
     _refuse_unused_tensor_maps(plan)
+    _check_order_of_once(plan)
     return plan
 
 
@@ -203,6 +204,9 @@ def _read_launch(table: Mapping[str, Any], index: int, where: KeyLines) -> Launc
         raise KernelFileError(text, at["kernel"])
     if not isinstance(cooperative, bool):
         raise KernelFileError("cooperative must be true or false", at["cooperative"])
+    once = table.get("once", False)
+    if not isinstance(once, bool):
+        raise KernelFileError("once must be true or false", at["once"])
     lists = {k: read_expressions(table[k], at[k], k, 64 if k == "args" else 3) for k in _LISTS if k in table}
     for key in ("grid", "block", "cluster"):
         if not lists.get(key, True):
@@ -211,7 +215,7 @@ def _read_launch(table: Mapping[str, Any], index: int, where: KeyLines) -> Launc
         kernel=kernel.strip(), grid=lists["grid"], block=lists["block"], args=lists["args"], line=at[""],
         smem=read_expression(table["smem"], at["smem"], "smem") if "smem" in table else None,
         cluster=lists.get("cluster", ()), cooperative=cooperative,
-        when=read_expression(table["when"], at["when"], "when") if "when" in table else None,
+        when=read_expression(table["when"], at["when"], "when") if "when" in table else None, once=once,
     )  # fmt: skip
 
 
@@ -252,3 +256,17 @@ def _refuse_unused_tensor_maps(plan: PlanText) -> None:
     for spec in plan.tensor_maps:
         if spec.name not in passed:
             raise KernelFileError(f"no launch has the tensor map {spec.name} among its args", spec.line)
+
+
+def _check_order_of_once(plan: PlanText) -> None:
+    """Refuse launches marked once behind others, which run later, and plans without others."""
+    first = next((place for place, spec in enumerate(plan.launches) if not spec.once), None)
+    if first is None:
+        raise KernelFileError(
+            "every launch is marked once: nothing is left that computes the outputs", plan.launches[0].line
+        )
+    late = next((spec for spec in plan.launches[first:] if spec.once), None)
+    if late is not None:
+        raise KernelFileError(
+            f"{late.function} is marked once: it runs before all others, so write it before them", late.line
+        )

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cutegen_core.kernel.expressions import Expression, Number
 
@@ -99,6 +101,7 @@ class LaunchSpec:
         kernel: C++ name expression, such as "relu<BLOCK, ITEMS>".
         args: tensor names and number expressions, as written.
         when: the condition for this launch; None means always.
+        once: it depends on parameters and buffers alone, and runs when these change.
     """
 
     kernel: str
@@ -110,11 +113,24 @@ class LaunchSpec:
     cluster: tuple[Located, ...] = ()
     cooperative: bool = False
     when: Located | None = None
+    once: bool = False
 
     @property
     def function(self) -> str:
         """The kernel's name without template arguments and namespaces."""
         return self.kernel.split("<")[0].strip().split("::")[-1]
+
+    @property
+    def template_names(self) -> frozenset[str]:
+        """Every name among the kernel's template arguments."""
+        return frozenset(re.findall(r"\b[A-Za-z_]\w*\b", self.kernel.partition("<")[2]))
+
+
+class Instance(NamedTuple):
+    """A kernel to compile, as a C++ name expression, and the line of its launch."""
+
+    kernel: str
+    line: int
 
 
 @dataclass(frozen=True)
@@ -133,7 +149,12 @@ class Numerics:
 
 @dataclass(frozen=True)
 class PlanText:
-    """The whole plan. `lines` maps (section, index, key) to a line of the kernel file."""
+    """The whole plan.
+
+    Attributes:
+        lines: (section, index, key) -> line of the kernel file.
+        instances: the kernels to compile, where lets are among their template arguments and the sizes are known.
+    """
 
     idea: str
     lets: tuple[Let, ...]
@@ -144,3 +165,4 @@ class PlanText:
     tensor_maps: tuple[TensorMapSpec, ...]
     numerics: Numerics
     lines: Mapping[tuple[str, int, str], int] = field(default_factory=dict, repr=False)
+    instances: tuple[Instance, ...] = ()

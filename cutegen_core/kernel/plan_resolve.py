@@ -16,7 +16,17 @@ from math import prod
 from typing import Protocol
 
 from cutegen_core.kernel.expressions import ExpressionError, Number, Scope, TensorFacts, suggest_name
-from cutegen_core.kernel.plan_records import DEVICE_NAMES, LaunchSpec, Located, Parameter, PlanText, TensorMapSpec
+from cutegen_core.kernel.plan_once import check_once, kept_scratch
+from cutegen_core.kernel.plan_records import (
+    DEVICE_NAMES,
+    Instance,
+    LaunchSpec,
+    Located,
+    Parameter,
+    PlanText,
+    ScratchSpec,
+    TensorMapSpec,
+)
 from cutegen_core.kernel.tensor_map_rules import find_broken_rule
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import (
@@ -38,6 +48,7 @@ MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
 MAX_CLUSTER = 8
 MAX_SCRATCH_BYTES = 16 << 30
 TENSOR_MAP_ARCH = 90
+_NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
 class DeviceNumbers(Protocol):
@@ -64,6 +75,8 @@ class _Context:
     dtypes: Mapping[str, str]
     device: DeviceNumbers
     outputs_empty: bool
+    lets: frozenset[str]
+    instances: tuple[Instance, ...]
     tensor_maps: Mapping[str, TensorMapSpec]
 
 
@@ -103,8 +116,9 @@ def resolve_plan(
     try:
         values = complete_params(plan.params, params)
         check_where(plan.where, values, device)
-        context = _make_context(plan, signature, device, values)
-        scratch = tuple(_resolve_scratch(s.name, s.dtype, s.shape, s.zero, s.line, context.scope) for s in plan.scratch)
+        check_once(plan, signature)
+        context, kept = _make_context(plan, signature, device, values), kept_scratch(plan)
+        scratch = tuple(_resolve_scratch(spec, context.scope, kept=spec.name in kept) for spec in plan.scratch)
         context = _add_scratch(context, scratch)
         found = [_resolve_launch(spec, context) for spec in plan.launches if _applies(spec, context)]
         if not found and not context.outputs_empty:
@@ -140,6 +154,8 @@ def _make_context(
         dtypes={t.name: t.dtype for t in signature.tensors},
         device=device,
         outputs_empty=all(t.numel == 0 for t in signature.outputs),
+        lets=frozenset(let.name for let in plan.lets),
+        instances=plan.instances,
         tensor_maps={m.name: m for m in plan.tensor_maps},
     )
 
@@ -150,10 +166,11 @@ def _add_scratch(context: _Context, scratch: tuple[Scratch, ...]) -> _Context:
     return replace(context, scope=Scope(tensors, context.scope.numbers), dtypes=dtypes)
 
 
-def _resolve_scratch(name: str, dtype: str, shape: tuple[Located, ...], zero: bool, line: int, scope: Scope) -> Scratch:
+def _resolve_scratch(spec: ScratchSpec, scope: Scope, *, kept: bool) -> Scratch:
+    name, dtype, line = spec.name, spec.dtype, spec.line
     if name in scope.tensors:
         raise KernelFileError(f"scratch '{name}' is a tensor of the problem already; give it another name", line)
-    extents = tuple(_evaluate_integer(e, scope, f"shape of scratch {name}") for e in shape)
+    extents = tuple(_evaluate_integer(e, scope, f"shape of scratch {name}") for e in spec.shape)
     if min(extents, default=0) < 0:
         raise KernelFileError(f"scratch {name} has a negative extent: {extents}", line)
     size = TensorSpec(name, dtype, extents).nbytes
@@ -161,7 +178,7 @@ def _resolve_scratch(name: str, dtype: str, shape: tuple[Located, ...], zero: bo
         raise KernelFileError(
             f"scratch {name} needs {_format_size(size)} (at most {_format_size(MAX_SCRATCH_BYTES)})", line
         )
-    return Scratch(name, dtype, extents, zero)
+    return Scratch(name, dtype, extents, spec.zero, kept)
 
 
 def _applies(spec: LaunchSpec, context: _Context) -> bool:
@@ -180,7 +197,28 @@ def _resolve_launch(spec: LaunchSpec, context: _Context) -> Launch | None:
     _check_cluster(cluster, grid, spec)
     _check_smem(smem, spec, context.device)
     args = tuple(_resolve_argument(a, context) for a in spec.args)
-    return Launch(spec.kernel, grid, block, smem, args, cluster, spec.cooperative, spec.line)
+    return Launch(_instance(spec, context), grid, block, smem, args, cluster, spec.cooperative, spec.line, spec.once)
+
+
+def _instance(spec: LaunchSpec, context: _Context) -> str:
+    """Return the kernel with the values of the lets among its template arguments; it must be one that was compiled."""
+    names = sorted(spec.template_names & context.lets)
+    if not names:
+        return spec.kernel
+    values = {name: context.scope.find_number(name) for name in names}
+    for name, value in values.items():
+        if not isinstance(value, int):
+            text = f"{spec.function}: a template argument must be a whole number; {name} is {value}"
+            raise KernelFileError(text, spec.line)
+    function, bracket, arguments = spec.kernel.partition("<")
+    made = f"{function}{bracket}{_NAME.sub(lambda found: str(values.get(found[0], found[0])), arguments)}"
+    if context.instances and not any(instance.kernel == made for instance in context.instances):
+        told = ", ".join(f"{name} = {value}" for name, value in values.items())
+        text = (
+            f"{spec.function}: no instance was compiled for {told}: give the launch a 'when', and other sizes another"
+        )
+        raise KernelFileError(text, spec.line)
+    return made
 
 
 def _resolve_argument(located: Located, context: _Context) -> Argument:

@@ -146,6 +146,8 @@ def _of_launch(launch: LaunchSpec, name: str, params: Mapping[str, Number]) -> d
         found[f"{name}template arguments"] = _Statement(launch.kernel.partition("<")[2].removesuffix(">"))
     if launch.cluster:
         found[f"{name}cluster"] = _Statement(_extents(launch.cluster, params))
+    if launch.once:
+        found[f"{name}once"] = _Statement("")
     if launch.cooperative:
         found[f"{name}cooperative launch"] = _Statement("")
     if launch.when:

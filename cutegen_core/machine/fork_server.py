@@ -29,7 +29,9 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from cutegen_core.machine.parent import die_with
@@ -40,8 +42,9 @@ STATUS = struct.Struct(">i")
 """A child's number, and later its exit code as `subprocess` gives it."""
 LARGEST_REQUEST = 1 << 17
 MOST_DESCRIPTORS = 16
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-"""Environment in which importing numpy and torch starts no thread: no pool for products, and no GPU's driver."""
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+"""Environment in which numpy and torch start no thread: no pool for products, and no GPU's driver, which torch would
+start to find out whether there is a GPU (torch.cuda.is_available)."""
 IDLE_S = 120.0
 """So long after its last child it ends: the next request starts another."""
 _LIFE, _LOG = 0, 1
@@ -107,10 +110,12 @@ class ForkServer:
     def _start(self, request: Request, fds: Sequence[int]) -> None:
         gc.collect()
         gc.freeze()  # what is there stays shared: a child's collector does not write to it
-        alone = len(os.listdir("/proc/self/task")) == 1
-        parent, pid = os.getpid(), os.fork()
+        others = _other_threads()
+        if others:
+            print(f"fork server with the threads {', '.join(others)}: children are new programs.", file=sys.stderr)
+        parent, pid = os.getpid(), _fork()
         if pid == 0:
-            _run(request, fds, parent, forked=alone)
+            _run(request, fds, parent, forked=not others)
         life = socket.socket(fileno=fds[_LIFE])
         for fd in fds[_LOG:]:
             os.close(fd)
@@ -135,6 +140,18 @@ class ForkServer:
         os.waitpid(child.pid, 0)
         self._ended.discard(child.pid)
         child.life.close()
+
+
+def _other_threads() -> list[str]:
+    """Return the names of this process's threads but the first."""
+    tasks = sorted(Path("/proc/self/task").iterdir(), key=lambda task: int(task.name))
+    return [(task / "comm").read_text().strip() for task in tasks[1:]]
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():  # Python's, that there are several threads: the caller says so
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
 
 
 def _send(life: socket.socket, number: int) -> None:
@@ -168,7 +185,7 @@ def _run(request: Request, fds: Sequence[int], parent: int, *, forked: bool) -> 
         os.dup2(fds[_LOG], 2)
         _keep_only(fds[_LOG + 1 :])
         os.environ.clear()
-        os.environ.update(request["environment"] | {"CUTEGEN_PIPES": ",".join(map(str, fds[_LOG + 1 :]))})
+        os.environ.update(request["environment"] | ONE_THREAD | {"CUTEGEN_PIPES": ",".join(map(str, fds[_LOG + 1 :]))})
         tempfile.tempdir = None  # of another HOME
         os.chdir(request["folder"])
         if not forked:
@@ -193,7 +210,7 @@ def _become_new(request: Request, kept: Sequence[int]) -> NoReturn:
         os.set_inheritable(fd, True)
     code = "import importlib, sys; sys.argv = sys.argv[1:]; importlib.import_module(sys.argv[0]).main()"
     command = [sys.executable, "-P", "-c", code, request["module"], *request["arguments"]]
-    os.execve(sys.executable, command, os.environ | {"PYTHONPATH": os.pathsep.join(request["path"])} | ONE_THREAD)
+    os.execve(sys.executable, command, os.environ | {"PYTHONPATH": os.pathsep.join(request["path"])})
 
 
 def _keep_only(kept: Sequence[int]) -> None:

@@ -84,15 +84,25 @@ def compiled(
     Raises:
         UsageError: it does not compile.
     """
+    kernel = kernel_file.parse(text)
+    _refuse_instances(problem.name, kernel)
     own = compiler or Compiler(arch)
     try:
-        result = own.compile(kernel_file.parse(text))
+        result = own.compile(kernel)
     finally:
         if compiler is None:
             own.close()
     if result.status is not Status.PASSED:
         raise UsageError(f"the kernel does not compile, so it cannot be plugged in: {result.message}")
     return _source(problem.name, problem, text, Resources(arch, result.kernels, ()), result.cubin, reference)
+
+
+def _refuse_instances(label: str, kernel: KernelFile) -> None:
+    if names := kernel.size_names():
+        raise UsageError(
+            f"{label} has {', '.join(names)} among its template arguments, so it is another kernel for each size: an "
+            "operator, which is called with any, cannot launch it. Choose a kernel that takes them as arguments."
+        )
 
 
 def _step(steps: Sequence[Step], number: str) -> Step | None:
@@ -108,6 +118,7 @@ def _source(
             f"{label} uses tensor maps (TMA), which hold addresses that change with every call: an operator cannot "
             "launch it. Choose a kernel that loads through pointers."
         )
+    _refuse_instances(label, kernel)
     signatures = _signatures(problem, reference) if reference else _ask(problem)
     return Source(label, problem, kernel, content_key(text), signatures, resources.arch, cubin, resources.kernels)
 

@@ -186,14 +186,14 @@ class Unparsed:
     Attributes:
         reason: what is missing, or which blocks do not apply.
         idea: what it says it tries.
-        partial: other blocks of it apply.
+        misfits: its blocks that do not apply, where others do.
     """
 
     reply: str
     reason: str
     patch_failed: bool = False
     idea: str = ""
-    partial: bool = False
+    misfits: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from cutegen_core.propose.astra.single import SingleAgentStrategy
 from cutegen_core.propose.astra.strategy import ROLES, AstraStrategy
 from cutegen_core.propose.cutegen.strategy import CutegenStrategy
+from cutegen_core.propose.cutegen.switches import ABLATIONS
 from cutegen_core.propose.model_port import Model
 from cutegen_core.propose.playbook.proposer import PlaybookProposer
 from cutegen_core.propose.port import Proposer
@@ -30,12 +31,14 @@ class Strategy(NamedTuple):
     Attributes:
         roles: those that may each be answered by somebody else.
         from_existing: it begins with the problem's existing kernel, and needs one.
+        ablates: the strategy that it is a variant of, to be compared with; "" for one that is meant for use.
     """
 
     title: str
     proposers: Mapping[AnsweredBy, _Make]
     roles: tuple[Role, ...] = ()
     from_existing: bool = False
+    ablates: str = ""
 
 
 def _asks_a_model(store: Store, settings: SessionSettings) -> Proposer:
@@ -56,6 +59,14 @@ def _uses_the_playbook(store: Store, settings: SessionSettings) -> Proposer:
 
 def _replays(store: Store, settings: SessionSettings) -> ReplayProposer:
     return ReplayProposer(store, settings.recording)
+
+
+def _ablation(key: str) -> Strategy:
+    def asks_a_model(store: Store, settings: SessionSettings) -> Proposer:
+        return CutegenStrategy(ABLATIONS[key].switches)
+
+    answering = {AnsweredBy.LLM: asks_a_model, AnsweredBy.PERSON: asks_a_model, AnsweredBy.RECORDING: _replays}
+    return Strategy(ABLATIONS[key].title, answering, ablates="cutegen")
 
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -89,6 +100,7 @@ STRATEGIES: Mapping[str, Strategy] = {
         },
         from_existing=True,
     ),
+    **{key: _ablation(key) for key in ABLATIONS},
 }
 
 ANSWERERS: Mapping[AnsweredBy, str] = {
@@ -105,8 +117,10 @@ def answerers(strategy: str) -> list[AnsweredBy]:
 
 
 def strategies_for(problem: Problem) -> list[str]:
-    """Return the strategies that can begin with this problem."""
-    return [key for key, found in STRATEGIES.items() if problem.existing or not found.from_existing]
+    """Return the strategies that can begin with this problem, without those that are only compared with another."""
+    return [
+        key for key, found in STRATEGIES.items() if not found.ablates and (problem.existing or not found.from_existing)
+    ]
 
 
 def check(strategy: str, answered_by: AnsweredBy, roles: Mapping[Role, AnsweredBy] | None = None) -> None:

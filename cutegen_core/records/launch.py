@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 Dim3 = tuple[int, int, int]
+
+ONCE_CALLS = 100
+"""A launch marked `once` runs when parameters change. That is taken to happen every so many calls: so large a share of
+its time is counted in each."""
 
 TENSOR_MAP_BYTES = 128
 """Size of the opaque descriptor that a kernel takes by value, as `const __grid_constant__ CUtensorMap`."""
@@ -53,6 +57,7 @@ class Launch:
         kernel: the name expression, such as "relu<BLOCK, ITEMS>".
         smem_bytes: dynamic shared memory.
         line: 1-based line of the launch in the plan.
+        once: it depends on parameters and buffers alone, and runs when these change, not in each call.
     """
 
     kernel: str
@@ -63,6 +68,7 @@ class Launch:
     cluster: Dim3 = (1, 1, 1)
     cooperative: bool = False
     line: int = 0
+    once: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,12 +77,14 @@ class Scratch:
 
     Attributes:
         zero: True zeroes it inside the timed region; False fills it with poison bytes.
+        kept: a launch marked `once` makes it; the others may read it.
     """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     zero: bool
+    kept: bool = False
 
 
 class TensorMapCodes(NamedTuple):
@@ -164,3 +172,15 @@ class LaunchPlan:
     launches: tuple[Launch, ...]
     scratch: tuple[Scratch, ...] = ()
     tensor_maps: tuple[TensorMap, ...] = ()
+
+    def part(self, *, once: bool) -> LaunchPlan:
+        """Return the launches marked `once`, or the others, as a plan of its own with their scratch and tensor maps.
+
+        Scratch that is kept is in neither: it is what the one part writes and the other reads.
+        """
+        launches = tuple(replace(launch, once=False) for launch in self.launches if launch.once is once)
+        used = {
+            argument.name for launch in launches for argument in launch.args if isinstance(argument, TensorMapArgument)
+        }
+        scratch = () if once else tuple(each for each in self.scratch if not each.kept)
+        return LaunchPlan(launches, scratch, tuple(each for each in self.tensor_maps if each.name in used))

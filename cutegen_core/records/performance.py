@@ -36,6 +36,7 @@ class Timing:
         n: samples kept; `dropped` more were taken while the clocks were throttled.
         method: "events" or "graph replay" (short kernels).
         samples_us: the samples kept, in the order taken.
+        once_us: median of the launches marked once; a share of theirs is in every other time (`launch.ONCE_CALLS`).
     """
 
     contender: str
@@ -47,6 +48,7 @@ class Timing:
     dropped: int = 0
     method: str = "events"
     samples_us: tuple[float, ...] = ()
+    once_us: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -183,6 +183,11 @@ class Comparison:
     widening: float = 0.0
 
     @property
+    def unwritten(self) -> bool:
+        """Whether all that is wrong was never written."""
+        return 0 < self.wrong == self.poison
+
+    @property
     def wide(self) -> bool:
         """Whether much more is allowed than is usual for the dtype."""
         return self.widening > WIDE

@@ -124,17 +124,26 @@ def _attempt(step: Step) -> Attempt:
     rejected = step.outcome is Outcome.REJECTED
     shapes = step.verdict.shapes if step.verdict else ()
     return Attempt(
-        step.number, step.idea, step.candidate or "", step.status, outcome, promoted, rejected, shapes, _cost(step)
+        step.number,
+        step.idea,
+        step.candidate or "",
+        step.status,
+        outcome,
+        promoted,
+        rejected,
+        shapes,
+        _cost(step, outcome),
     )
 
 
-def _cost(step: Step) -> str:
+def _cost(step: Step, outcome: str) -> str:
     """Return what a kernel takes: "12.1 µs" or "estimate 12.1 µs", with its resources; "" for one that did not pass."""
     tried = step.verdict
     if tried is None or not step.passed:
         return ""
     timed = [micros(1000 * tried.latency_ms)] if tried.latency_ms is not None else []
     guessed = [f"estimate {micros(tried.estimate_us)}"] if tried.estimate_us is not None and not timed else []
+    guessed = [words for words in guessed if words not in outcome]
     spilled = [f"{tried.spill_bytes} B spilled"] if tried.spill_bytes else []
     resources = [f"{tried.registers} registers", *spilled, f"{tried.smem_bytes} B shared"]
     return ", ".join([*timed, *guessed, *resources])

@@ -74,3 +74,32 @@ __global__ void f({element} const* a, {element} const* b, {element}* out, int n,
   if (r >= n || c >= n) return;
   {statements}
 }}""")  # fmt: skip
+
+
+INSTANCES = """[let]
+COLS = "x.shape[1]"
+[[launch]]
+kernel = "f<COLS>"
+grid = ["x.shape[0]"]
+block = ["128"]
+args = ["x", "out"]
+when = "COLS == 512 or COLS == 4096"
+[[launch]]
+kernel = "g"
+grid = ["x.shape[0]"]
+block = ["128"]
+args = ["x", "out", "COLS"]
+when = "COLS != 512 and COLS != 4096"
+"""
+"""Kernels of their own for rows of 512 and 4096, and one for all others."""
+
+
+def instances(counts: str = "true") -> str:
+    """ReLU by rows; in instances an element for which `counts` is false stays as it is."""
+    loop = "for (long at = long(blockIdx.x) * COLS + threadIdx.x, end = (blockIdx.x + 1L) * COLS; at < end; at += 128)"
+    body = f"  {loop}\n    out[at] = x[at] < 0.0f && COUNTS ? 0.0f : x[at];\n}}\n"
+    return kernel_file(
+        INSTANCES,
+        "template <int COLS> __global__ void f(float const* x, float* out) {\n" + body.replace("COUNTS", counts)
+        + "__global__ void g(float const* x, float* out, int COLS) {\n" + body.replace("COUNTS", "true"),
+    )  # fmt: skip

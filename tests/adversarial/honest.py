@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cutegen_core.records.trial import Status
 from tests.adversarial.case import Case, status
-from tests.adversarial.files import ELEMENTS, PRODUCT, RELU, kernel_file, product, relu, rows
+from tests.adversarial.files import ELEMENTS, PRODUCT, RELU, instances, kernel_file, product, relu, rows
 
 RIGHT = status(Status.PASSED)
 SUM_PLAN = """[let]
@@ -115,6 +115,7 @@ args = ["a", "b", "out", "n"]
         __floats2bfloat162_rn(__low2float(p) + __low2float(q), __high2float(p) + __high2float(q));
   } else if (i < n) out[i] = __float2bfloat16(__bfloat162float(a[i]) + __bfloat162float(b[i]));
 }""")),
+        _case("instances by size", "lets as template arguments, and a kernel for other sizes", "relu", instances()),
         _case("one element", "a grid of one thread", "one",
               kernel_file('[[launch]]\nkernel = "f"\ngrid = ["1"]\nblock = ["1"]\nargs = ["x", "out"]\n',
                           "__global__ void f(float const* x, float* out) { *out = *x * 2 + 1; }")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cutegen_core.records.trial import Status
 from tests.adversarial.case import Case, status
-from tests.adversarial.files import ELEMENTS, PRODUCT, RELU, ROWS, kernel_file, product, relu, rows
+from tests.adversarial.files import ELEMENTS, PRODUCT, RELU, ROWS, instances, kernel_file, product, relu, rows
 from tests.adversarial.hostile_values import PICK
 
 _CAUGHT = (Status.INCORRECT_NUMERICAL, Status.MEMORY_ERROR)
@@ -35,6 +35,8 @@ def _elements() -> tuple[Case, ...]:
     return (
         _case("ends at a million", "no test has that many elements", "relu",
               relu("if (i < n && i < 1000000) out[i] = x[i] < 0.0f ? 0.0f : x[i];")),
+        _case("an instance of its own for the benchmark", "the tests have another one", "relu",
+              instances("(COLS != 4096 || at % 4096 != 4095)")),
         _case("a short index", "65,536 elements are enough", "relu",
               relu("unsigned short k = i;\n  if (i < n) out[k] = x[k] < 0.0f ? 0.0f : x[k];")),
         _case("a grid with a lid", "at most 512 blocks, each once", "relu",

@@ -1,6 +1,7 @@
 """The pages on kernel files, problem files and words are true: what they show is read, resolved, refused for real."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -105,9 +106,14 @@ def test_the_full_kernel_fits_every_workload_of_the_full_problem(loaded, compile
 
 @pytest.mark.parametrize("plan", blocks(KERNELS, "toml"))
 def test_every_fragment_of_a_plan_can_be_resolved(plan):
-    names = re.findall(r'kernel\s*= "(\w+)"', plan)
+    weight = TensorSpec("weight", "float32", SHAPE, TensorRole.PARAMETER)
+    names = re.findall(r'kernel\s*= "(\w+)', plan)
     stubs = "".join(f"__global__ void {name}() {{}}\n" for name in names)
-    assert parse(f"/* cutegen\n{plan}*/\n{stubs}").plan(SIGNATURE, HOPPER).launches
+    assert (
+        parse(f"/* cutegen\n{plan}*/\n{stubs}")
+        .plan(replace(SIGNATURE, inputs=(*SIGNATURE.inputs, weight)), HOPPER)
+        .launches
+    )
 
 
 @pytest.mark.parametrize(("instead_of", "written", "answer"), answers(KERNELS))

@@ -2,6 +2,7 @@
 each the next honest kernel passes."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -178,6 +179,20 @@ def test_faults(gpu, honest_afterwards, step, status, words):
     assert ran.status in (status, Status.RUNTIME_ERROR if step.kernel == "recurses" else status), ran
     assert words in ran.message
     assert ran.executed.findings
+
+
+def once(step):
+    return replace(step, once=True)
+
+
+def test_a_launch_marked_once_runs_before_the_calls_and_its_scratch_is_read_only_then(gpu, honest_afterwards):
+    kept = (Scratch("kept", "float32", (N,), False, kept=True),)
+    first = once(launch("relu", "x", "kept", N, grid=4, block=256))
+    ran = gpu.run(first, launch("relu", "kept", "out", N, grid=4, block=256), scratch=kept, x=X, out=np.zeros_like(X))
+    assert ran.status is Status.PASSED, ran.message
+    assert np.array_equal(ran.out, np.maximum(X, 0))
+    ran = gpu.run(first, launch("writes_input", "kept", "out", N), scratch=kept, x=X, out=np.zeros_like(X))
+    assert ran.status in (Status.INPUT_MODIFIED, Status.MEMORY_ERROR), ran
 
 
 def test_a_write_behind_an_output_of_odd_size(gpu, honest_afterwards):

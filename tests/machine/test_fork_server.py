@@ -104,7 +104,7 @@ def test_a_process_that_has_got_a_thread_is_not_forked_but_starts_new_programs(f
     kinds = [name.split(":")[0] for fd, name in said["files"].items() if int(fd) > 2 and "/proc/" not in name]
     assert kinds == ["pipe", "pipe"]
     worker.close()
-    assert not exists(said["pid"])
+    wait_until(lambda: not exists(said["pid"]), "the child is not reaped")
 
 
 def test_what_reference_workers_import_starts_no_thread(forked):
@@ -117,7 +117,7 @@ def test_what_a_child_starts_ends_with_it(forked):
     worker = forked()
     started, child = ask(worker, start=1)["pid"], ask(worker)["pid"]
     worker.close()
-    assert not exists(child)
+    wait_until(lambda: not exists(child), "the child is not reaped")
     wait_until(lambda: not exists(started), "its own child lives on")
 
 

@@ -64,6 +64,16 @@ def silu_and_mul(x):
     return gate * sigmoid(gate) * up
 
 
+def conv_bias_relu(x, weight, bias):
+    """One tap of one channel after the other."""
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    total = np.zeros((len(x), len(weight), *x.shape[2:]), dtype=np.float32)
+    for c, h, w in np.ndindex(*weight.shape[1:]):
+        seen = padded[:, c, h : h + x.shape[2], w : w + x.shape[3]]
+        total += weight[:, c, h, w][None, :, None, None] * seen[:, None]
+    return np.maximum(total + bias[:, None, None], 0)
+
+
 KERNELS = {
     "relu": lambda x: np.maximum(x, 0),
     "gelu": lambda x: np.float32(0.5) * x * (1 + erf(x * np.float32(0.5**0.5))),
@@ -88,6 +98,8 @@ KERNELS = {
     "matvec": product,
     "matmul_bias_relu": lambda x, weight, bias: np.maximum(product(x, weight.T) + bias, 0),
     "silu_and_mul": silu_and_mul,
+    "conv_bias_relu": conv_bias_relu,
+    "cumsum": lambda x: np.add.accumulate(x, axis=1),
 }
 WITHOUT = [name for name in NAMES if name not in KERNELS] or ["softmax"]
 """Problems without a kernel here are judged on the reference's own answer; one of the others stands for none."""

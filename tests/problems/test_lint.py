@@ -202,6 +202,7 @@ def test_nothing_is_offered_that_the_reference_does_not_take(worker: Worker, tmp
 
 BUILT_IN: dict[str, set[str]] = {
     "add_rmsnorm": {"weak-baseline"},
+    "conv_bias_relu": {"weak-baseline"},
     "fused_add_rmsnorm": {"weak-baseline", "small-benchmark"},
     "gat_softmax_aggregate": {"weak-baseline"},
     "gather_mean_backward": {"weak-baseline"},

@@ -9,6 +9,7 @@ import pytest
 
 from cutegen_core.problems import library
 from cutegen_core.propose import registry
+from cutegen_core.propose.cutegen.switches import ABLATIONS
 from cutegen_core.propose.port import Answer, Finished, Proposal, ProposalRequest
 from cutegen_core.propose.registry import Strategy, answerers, make_model, make_proposer
 from cutegen_core.records.candidate import Author
@@ -84,7 +85,7 @@ def test_only_a_server_or_a_recording_answers_prompts_by_itself(tmp_path: Path, 
 
 def test_a_strategy_that_begins_with_an_existing_kernel_is_offered_where_there_is_one() -> None:
     assert registry.strategies_for(library.load("relu")) == ["cutegen"]
-    assert registry.strategies_for(library.load("silu_and_mul")) == list(registry.STRATEGIES)
+    assert registry.strategies_for(library.load("silu_and_mul")) == ["cutegen", "astra", "astra-single"]
     with pytest.raises(UsageError, match="the problem 'relu' names none"):
         registry.check_problem("astra", library.load("relu"))
 
@@ -101,3 +102,10 @@ def test_a_server_answers_the_roles_that_a_model_plays_and_no_others(tmp_path: P
     with pytest.raises(UsageError, match="recording cannot answer a role"):
         make_proposer(store, replace(mixed, roles={Role.CODING: AnsweredBy.RECORDING}))
     store.close()
+
+
+def test_the_variants_of_cutegens_strategy_are_for_a_model_and_offered_for_comparison_only() -> None:
+    for key in ABLATIONS:
+        assert registry.STRATEGIES[key].ablates == "cutegen"
+        assert answerers(key) == [AnsweredBy.LLM, AnsweredBy.PERSON]
+        assert key not in registry.strategies_for(library.load("silu_and_mul"))

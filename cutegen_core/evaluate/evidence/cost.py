@@ -48,7 +48,8 @@ def _kernel(kernel: KernelResources, before: KernelResources | None) -> Remark:
 
 
 def one_line(found: Resources, workloads: Sequence[str]) -> str:
-    """Write what each kernel spends in one line, with the occupancy at the named workloads.
+    """Write what each kernel spends in one line, with the occupancy at the named workloads; without its instructions
+    where none of these launches it.
 
     "scale<256>: 32 registers, 0 B spilled, 1024 B shared, occupancy 100 % (threads), 62.1 waves; FFMA 12"
     """
@@ -61,7 +62,7 @@ def _in_one_line(kernel: KernelResources, found: Resources, workloads: Sequence[
     shared = max((row.smem_bytes for row in rows), default=kernel.smem_static_bytes)
     held = [f"occupancy {100 * row.occupancy:.0f} % ({row.limiter}), {row.waves:.3g} waves" for row in rows[-1:]]
     mix = sorted(kernel.instruction_mix.items(), key=lambda item: -item[1])[:_INSTRUCTIONS]
-    told = f"; SASS: {', '.join(f'{name} {count}' for name, count in mix)}" if mix else ""
+    told = f"; SASS: {', '.join(f'{name} {count}' for name, count in mix)}" if mix and rows else ""
     parts = [f"{kernel.registers} registers", f"{spilled} B spilled", f"{shared} B shared", *held]
     return f"{kernel.kernel}: {', '.join(parts)}{told}"
 

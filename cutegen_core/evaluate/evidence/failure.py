@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 
 from cutegen_core.evaluate.evidence import cost
@@ -20,7 +19,6 @@ from cutegen_core.records.trial import (
 )
 from cutegen_core.records.wording import percent, times
 
-_AMBIGUOUS = re.compile(r"['\"](\w+)['\"] is ambiguous")
 _TONES = {"error": Tone.BAD, "warning": Tone.DOUBTFUL}
 
 
@@ -43,16 +41,9 @@ def diagnostics(trial: Trial) -> tuple[Section, ...]:
     """List the messages about the kernel file; the notes of a message are folded below it."""
     if not trial.diagnostics:
         return ()
-    remarks = (*(_diagnostic(found) for found in trial.diagnostics), *_collisions(trial.diagnostics))
+    remarks = tuple(_diagnostic(found) for found in trial.diagnostics)
     columns = ("line", "severity", "from", "message")
     return (Section(Topic.DIAGNOSTICS, "Diagnostics", remarks, columns=columns, numbers_from=9),)
-
-
-def _collisions(found: tuple[Diagnostic, ...]) -> Iterator[Remark]:
-    """Say it where a name of the file is also one of CuTe's."""
-    for name in dict.fromkeys(match[1] for each in found if (match := _AMBIGUOUS.search(each.message))):
-        text = f"`{name}` is a name of CuTe's, too, which `using namespace cute` makes visible"
-        yield Remark(f"{text}: give your own another name", Tone.BAD)
 
 
 def _diagnostic(found: Diagnostic) -> Remark:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from cutegen_core.evaluate.evidence.cost import estimate_text
 from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.records.evidence import Remark, Section, Tone, Topic
+from cutegen_core.records.launch import ONCE_CALLS
 from cutegen_core.records.performance import (
     BEST,
     COMPULSORY,
@@ -146,7 +147,8 @@ def _speed(trial: Trial, workload: WorkloadPerformance) -> Iterator[Remark]:
 def took_text(workload: WorkloadPerformance) -> str:
     """Write the candidate's time with its noise: "131.2 µs, A/A noise ±0.6 %, 60 samples"."""
     own = workload.candidate
-    return f"{micros(own.median_us)}, A/A noise ±{percent(workload.aa_noise)}, {counted(own.n, 'sample')}"
+    once = f", 1/{ONCE_CALLS} of the {micros(own.once_us)} of launches marked once included" if own.once_us else ""
+    return f"{micros(own.median_us)}, A/A noise ±{percent(workload.aa_noise)}, {counted(own.n, 'sample')}{once}"
 
 
 def doubt_text(trial: Trial, workload: WorkloadPerformance) -> str:

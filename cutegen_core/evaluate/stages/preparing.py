@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from cutegen_core.evaluate.stages.watch import StageFailure
 from cutegen_core.execute.compiler import symbols
+from cutegen_core.execute.compiler.collisions import collisions
 from cutegen_core.execute.compiler.compilation import Compiler, CompileResult
 from cutegen_core.execute.compiler.launch_bounds import read_launch_bounds
 from cutegen_core.execute.compiler.launch_limits import find_launch_errors
@@ -109,6 +110,7 @@ def plan_candidate(source: str, problem: Problem, reference: Reference, device: 
             return StageFailure(Status.REJECTED, refused[0].message, refused)
         signatures = {w.name: reference.signature(w) for w in problem.workloads}
         plans = {name: kernel.plan(signature, device, params, name) for name, signature in signatures.items()}
+        kernel = kernel.with_instances(plans.values())
     except KernelFileError as error:
         return StageFailure(Status.REJECTED, str(error), (Diagnostic(error.line, "error", str(error), "plan"),))
     return PlannedKernel(kernel, params, plans, device)
@@ -173,7 +175,8 @@ def _check_machine_code(
     if machine.differing:
         return CompileRefusal(_describe_differences(plan.kernel, machine), machine.log, machine.diagnostics)
     if machine.status is not Status.PASSED:
-        return CompileRefusal(StageFailure(machine.status, machine.message), machine.log, machine.diagnostics)
+        told = (*machine.diagnostics, *collisions(machine.diagnostics, plan.kernel))
+        return CompileRefusal(StageFailure(machine.status, machine.message), machine.log, told)
     resources = _resources(machine, plan.plans, device, keep)
     if symbols.find_external(machine.cubin) & symbols.HEAP:
         return CompileRefusal(_HEAP, machine.log, machine.diagnostics, resources)

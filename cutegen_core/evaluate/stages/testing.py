@@ -32,7 +32,7 @@ from cutegen_core.evaluate.stages.preparing import CompiledCandidate, PlannedKer
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
 from cutegen_core.execute.port import Built, Execute, Executed, Execution, Executor
 from cutegen_core.judge.reference import Reference
-from cutegen_core.records.launch import LaunchPlan
+from cutegen_core.records.launch import Launch, LaunchPlan
 from cutegen_core.records.problem import Problem, TensorSpec, Values, Workload, WorkloadRole
 from cutegen_core.records.trial import Comparison, Status, WorkloadVerdict
 
@@ -179,12 +179,12 @@ class CorrectnessStage:
     def _test_sizes(self, scratch: Path, execute: Execute) -> StageFailure | None:
         """Run near each benchmark's sizes; report a launch that is made only there."""
         small = self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)
-        made = {launch.line for workload in small for launch in self.planned.plans[workload.name].launches}
+        made = {_made(launch) for workload in small for launch in self.planned.plans[workload.name].launches}
         for benchmark in self.problem.with_role(WorkloadRole.BENCHMARK):
             ran: list[ChosenRun] = []
             failure = self._test_ladders(benchmark, scratch, execute, ran)
             self.sizes.append(describe_sizes(benchmark, self.reference.own_sizes(), [one.workload for one in ran]))
-            made |= {launch.line for one in ran for launch in one.plan.launches}
+            made |= {_made(launch) for one in ran for launch in one.plan.launches}
             failure = failure or self._find_untested_launch(benchmark, made)
             if failure:
                 return failure
@@ -264,10 +264,10 @@ class CorrectnessStage:
         plain, poison = self.compiled.plain, self._second_poison
         return self._execute(execute, plain, made.workload, made.plan, made.inputs, made.second_run, poison, "reverse")
 
-    def _find_untested_launch(self, benchmark: Workload, made: set[int]) -> StageFailure | None:
+    def _find_untested_launch(self, benchmark: Workload, made: set[tuple[int, str]]) -> StageFailure | None:
         """Return a failure if a launch occurs only at the benchmark's size, which this executor does not run."""
         for launch in self.planned.plans[benchmark.name].launches:
-            if made and launch.line not in made:
+            if made and _made(launch) not in made:
                 text = (
                     f"line {launch.line}: {launch.kernel} is launched for workload {benchmark.name} only, which the "
                     f"{self.executor.kind} executor does not run: nothing is known about it here"
@@ -375,3 +375,8 @@ class CorrectnessStage:
                 workload.name, mode, self.seed, ran.status, ran.seconds, order, ran.message, comparisons, ran.findings
             )
         )
+
+
+def _made(launch: Launch) -> tuple[int, str]:
+    """Return what tells launches apart: instances of one for other sizes are other code."""
+    return launch.line, launch.kernel

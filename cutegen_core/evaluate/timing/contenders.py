@@ -24,10 +24,11 @@ RUN_FAULTS = (Status.RUNTIME_ERROR, Status.MEMORY_ERROR, Status.TIMEOUT)
 
 @dataclass(frozen=True)
 class RoundSamples:
-    """Samples of one round, in µs."""
+    """Samples of one round, in µs; `once_us` are those of the launches marked once, a share of which is in `us`."""
 
     us: tuple[float, ...]
     method: str
+    once_us: tuple[float, ...] = ()
 
 
 class Dropped(Exception):  # noqa: N818 - an outcome, not a fault
@@ -69,7 +70,9 @@ class KernelContender:
     def measure_round(self, order: Sequence[int], warm_runs: int, seconds: float) -> RoundSamples:
         answer = self.runner.measure(order, warm=0, warm_runs=warm_runs, timeout_s=seconds)
         self._must_pass(answer)
-        return RoundSamples(tuple(answer.result["us"]), answer.result["method"])
+        return RoundSamples(
+            tuple(answer.result["us"]), answer.result["method"], tuple(answer.result.get("once_us", ()))
+        )
 
     def close(self) -> None:
         self.runner.close()

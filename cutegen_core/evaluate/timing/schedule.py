@@ -3,7 +3,8 @@
 Each contender gets about 0.3 s of samples, at least 4: this gives 30 or more below 10 ms. The maximum is 96, or 288 for
 a kernel so short that the clock's resolution (32 ns) and the launch show in every sample. The samples are spread over
 up to 12 rounds; each round measures every contender once, forwards and backwards in turn (A B C, C B A, ...), so that
-drift affects all alike. A baseline far slower than the candidate skips rounds.
+drift affects all alike. A baseline far slower than the candidate skips rounds. A kernel of 50 ms or more is measured
+without warm-up, so that a first, naive kernel that takes seconds a run has its verdict in about ten of its runs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 
 SERIES_S = 0.3
 LEAST, MOST, MOST_SHORT = 4, 96, 288
-SHORT_US = 50.0
+SHORT_US, SLOW_US = 50.0, 50_000.0
 MOST_ROUNDS = 12
 MOST_SETS = 28
 """Buffer sets of one measurement, without the warm-up set."""
@@ -31,7 +32,7 @@ class RoundShare:
     Attributes:
         order: the sets it is timed on.
         every: it takes part in every `every`-th round.
-        warm_runs: runs before the first sample.
+        warm_runs: runs before the first sample; 0 for a slow kernel.
         seconds: wall-clock limit of the round.
     """
 
@@ -52,7 +53,7 @@ def plan_share(us: float, count: int, sets: Sequence[int]) -> RoundShare:
     wanted = count_samples(us)
     order = tuple(sets)[: max(1, math.ceil(wanted / count))]
     taken = max(LEAST, math.ceil(wanted / len(order)))
-    warm_runs = min(_MOST_WARM_RUNS, max(1, math.ceil(_WARM_S * 1e6 / us)))
+    warm_runs = 0 if us >= SLOW_US else min(_MOST_WARM_RUNS, max(1, math.ceil(_WARM_S * 1e6 / us)))
     seconds = _LEAST_LIMIT_S + _PATIENCE * (len(order) + warm_runs) * us / 1e6
     return RoundShare(order, max(1, count // taken), warm_runs, seconds)
 

@@ -3,8 +3,8 @@
 Some buffer sets are held back until the candidate's last round. A kernel that reuses results of earlier rounds (the
 device's heap outlives a module) is slower on them than on the sets it has seen: that is SUSPECT.
 
-The first round of a contender does not count, unless it is so slow that it skips rounds: the first use of a buffer set
-is slower by 0.6 % (a kernel of 128 µs) to 4 % (one of 11 µs).
+The first round of a contender does not count, unless it is slow (`schedule.SLOW_US`) or skips rounds: the first use of
+a buffer set is slower by 0.6 % (a kernel of 128 µs) to 4 % (one of 11 µs).
 
 After each round the device rests for three times the round's work. Without rests a large product drives the device into
 its power limit, and one contender's consumption slows the next one down (bf16 products of 8192 on an H200: 1.37 ms with
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Protocol
 
@@ -52,12 +52,14 @@ class Column:
 
     Attributes:
         dropped: number of samples taken while heat throttled the clocks.
+        once_us: times of the launches marked once.
     """
 
     contender: Contender
     rounds: list[tuple[float, ...]] = field(default_factory=list)
     method: str = ""
     dropped: int = 0
+    once_us: list[float] = field(default_factory=list)
 
     def add(self, number: int, taken: RoundSamples, throttled: bool) -> None:
         self.rounds += [()] * (number + 1 - len(self.rounds))
@@ -66,9 +68,11 @@ class Column:
             self.dropped += len(taken.us)
         else:
             self.rounds[number] = taken.us
+            self.once_us += taken.once_us
 
     def timing(self) -> Timing:
-        return statistics.summarize_timing(self.contender.name, self.rounds, method=self.method, dropped=self.dropped)
+        found = statistics.summarize_timing(self.contender.name, self.rounds, method=self.method, dropped=self.dropped)
+        return replace(found, once_us=median(self.once_us)) if self.once_us else found
 
 
 class Series:
@@ -146,7 +150,7 @@ class Series:
 
     def _take_turns(self, shares: Mapping[str, RoundShare], count: int) -> None:
         """Measure the rounds, after one that does not count."""
-        first = [(None, name) for name, share in shares.items() if share.every == 1]
+        first = [(None, name) for name, share in shares.items() if share.every == 1 and share.warm_runs]
         for number, name in (*first, *schedule.iterate_turns(shares, count)):
             self._between()
             column = next((c for c in self.columns if c.contender.name == name), None)
@@ -159,8 +163,10 @@ class Series:
         for contender in contenders:
             self._between()
             try:
-                contender.measure_round(self._sets[:1], 2, FIRST_S)
-                typical[contender.name] = min(contender.measure_round(self._sets[:1], 2, FIRST_S).us)
+                us = min(contender.measure_round(self._sets[:1], 1, FIRST_S).us)
+                if us < schedule.SLOW_US:
+                    us = min(contender.measure_round(self._sets[:1], 2, FIRST_S).us)
+                typical[contender.name] = us
             except Dropped as dropped:
                 self._note_lost(contender, dropped)
         return typical
@@ -185,8 +191,9 @@ class Series:
         """Measure the candidate on unseen values, among sets that it has seen."""
         if not self._held:
             return
-        taken = self.columns[0].contender.measure_round((*share.order, *self._held), share.warm_runs, share.seconds)
-        self._check((*share.order, *self._held))
+        order = (*share.order, *(self._held if share.warm_runs else self._held[:1]))
+        taken = self.columns[0].contender.measure_round(order, share.warm_runs, share.seconds)
+        self._check(order)
         seen, unseen = median(taken.us[: len(share.order)]), median(taken.us[len(share.order) :])
         if unseen > max(SLOWER_UNSEEN * seen, seen + UNSEEN_STEP_US):
             raise Dropped(

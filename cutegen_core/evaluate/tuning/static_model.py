@@ -8,6 +8,7 @@
     latency    `NEEDED_BYTES` / bytes in flight of an SM, at least 1: so much must be in flight to use the bandwidth
                (Little's law)
     occupancy  1 + what is missing to `ENOUGH_OCCUPANCY`: arithmetic has latency, too
+    once       a launch marked `once` costs its hundredth (`ONCE_CALLS`)
     requests   1 + 2 % for each further request that 16 bytes take, of the widest accesses: they cost issue slots
     spills     1 + spilled bytes of a thread / `SPILLED_BYTES`: each spilled register is a store and a load
 
@@ -26,7 +27,7 @@ from typing import NamedTuple
 from cutegen_core.evaluate.timing.statistics import geometric_mean
 from cutegen_core.execute.compiler.occupancy import compute_occupancy
 from cutegen_core.machine.device import Device
-from cutegen_core.records.launch import Launch, LaunchPlan, TensorArgument, TensorMapArgument
+from cutegen_core.records.launch import ONCE_CALLS, Launch, LaunchPlan, TensorArgument, TensorMapArgument
 from cutegen_core.records.problem import ITEMSIZE, Signature
 from cutegen_core.records.trial import KernelResources, Occupancy
 
@@ -67,6 +68,7 @@ def _workload_cost(workload: LaunchedWorkload, kernels: Mapping[str, KernelResou
     sizes |= {each.name: sizes[each.tensor] for each in workload.plan.tensor_maps}
     found = [
         _launch_cost(launch, _bytes_of(launch, sizes), kernels.get(launch.kernel, _UNKNOWN), device)
+        / (ONCE_CALLS if launch.once else 1)
         for launch in workload.plan.launches
     ]
     return max(1.0, math.fsum(found))

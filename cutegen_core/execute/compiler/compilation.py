@@ -229,7 +229,7 @@ def _collect_resources(
 def _find_not_kernels(
     kernel: KernelFile, lowered: Mapping[str, str], usages: Mapping[str, ptxas.KernelUsage]
 ) -> tuple[Diagnostic, ...]:
-    lines = {launch.kernel: launch.line for launch in kernel.launches}
+    lines = {instance.kernel: instance.line for instance in kernel.instances()}
     found = []
     for name, mangled in lowered.items():
         if not mangled.startswith("_Z"):
@@ -284,7 +284,7 @@ def _prelude_key() -> str:
 
 def _launch_lines(kernel: KernelFile) -> list[str]:
     """Return a part of the cache key: messages about kernel names have lines of the plan, which the program lacks."""
-    return [f"{launch.kernel}@{launch.line}" for launch in kernel.launches]
+    return [f"{instance.kernel}@{instance.line}" for instance in kernel.instances()]
 
 
 # -- the cache: one file per entry, a line of JSON followed by the cubin ----------------------------------------------

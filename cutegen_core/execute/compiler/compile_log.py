@@ -138,14 +138,15 @@ def _read_name_errors(blocks: Sequence[_FrontEndMessage], kernel: KernelFile) ->
         if expression is None:
             reason = reason or block.text
             continue
-        launch = next((x for x in kernel.launches if _remove_spaces(x.kernel) == _remove_spaces(expression[1])), None)
-        name = launch.kernel if launch else expression[1].strip()
+        wanted = _remove_spaces(expression[1])
+        found = next((x for x in kernel.instances() if _remove_spaces(x.kernel) == wanted), None)
+        name = found.kernel if found else expression[1].strip()
         reason = reason or block.text[: expression.start()].strip(" .")
         if re.match(r'identifier ".*" is undefined|name followed by "::"|namespace .* has no member', reason):
             text = f"unknown kernel {name}: the file defines {defined}"
         else:
             text = f"kernel {name} cannot be made from what the file defines ({defined}): {reason}"
-        yield Diagnostic(launch.line if launch else 0, "error", text, "nvrtc", (reason,))
+        yield Diagnostic(found.line if found else 0, "error", text, "nvrtc", (reason,))
         reason = ""
 
 

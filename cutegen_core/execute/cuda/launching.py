@@ -4,6 +4,7 @@
    refuses a wrong plan with a message before anything runs; the driver itself crashes on too few arguments and accepts
    wrong ones.
 2. `LoadedProgram.run` only enqueues, so it can be captured into a graph; it is a `measuring.TimedWork`.
+3. `Preparation` is the same for the launches marked once, which `run` leaves out.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ class LoadedProgram:
 
     Args:
         scratch: addresses by name, shared by all sets, which run one after another.
+        kept: for each set, addresses of the scratch that launches marked once make; where there is one set, they may be
+            among `scratch`.
 
     Raises:
         LaunchRefused: arguments, shared memory, cluster or a tensor map do not fit.
@@ -64,27 +67,47 @@ class LoadedProgram:
     """
 
     def __init__(
-        self, cubin: bytes, program: Program, sets: Sequence[DeviceTensors], scratch: Mapping[str, int]
+        self,
+        cubin: bytes,
+        program: Program,
+        sets: Sequence[DeviceTensors],
+        scratch: Mapping[str, int],
+        kept: Sequence[Mapping[str, int]] = (),
     ) -> None:
-        self._program, self._sets, self._scratch = program, sets, scratch
+        self.program = program
+        self._sets, self._scratch = sets, scratch
+        self._kept = kept or [scratch] * len(sets)
         self._module = call(cuda.cuModuleLoadData, cubin)
         try:
             self._functions = {step.function: self._load_function(step) for step in program.steps}
-            self._launches = [list(self._prepare(places)) for places in sets]
+            self._launches = [list(self._prepare(places, own)) for places, own in zip(sets, self._kept, strict=True)]
         except BaseException:
             cuda.cuModuleUnload(self._module)
             raise
 
     def run(self, stream: int, index: int) -> None:
-        """Enqueue the zeroing of scratch and every launch of the plan on one buffer set.
+        """Enqueue the zeroing of scratch and every launch of a call on one buffer set.
 
         Raises:
             LaunchRefused: the driver refuses a launch.
         """
-        for space in self._program.scratch:
+        for space in self.program.scratch:
             if space.zero:
                 driver.fill(self._scratch[space.name], 0, space.nbytes, stream)
+        self._enqueue(stream, index, once=False)
+
+    def prepare(self, stream: int, index: int) -> None:
+        """Enqueue the launches marked once on one buffer set.
+
+        Raises:
+            LaunchRefused: the driver refuses a launch.
+        """
+        self._enqueue(stream, index, once=True)
+
+    def _enqueue(self, stream: int, index: int, *, once: bool) -> None:
         for step, launch in self._launches[index]:
+            if step.once is not once:
+                continue
             launch.config.hStream = cuda.CUstream(stream)
             try:
                 call(cuda.cuLaunchKernelEx, launch.config, launch.function, ctypes.addressof(launch.pointers), 0)
@@ -94,13 +117,19 @@ class LoadedProgram:
                 raise LaunchRefused(_describe_refusal(step, error)) from error
 
     def poison(self, stream: int, index: int, byte: int = 0xFF) -> None:
-        """Enqueue filling the set's outputs, and scratch that is not zeroed, with a byte."""
+        """Enqueue filling the set's outputs, and scratch that is neither zeroed nor kept, with a byte."""
         for place in self._sets[index].values():
             if place.output:
                 driver.fill(place.address, byte, place.nbytes, stream)
-        for space in self._program.scratch:
-            if not space.zero:
+        for space in self.program.scratch:
+            if not (space.zero or space.kept):
                 driver.fill(self._scratch[space.name], byte, space.nbytes, stream)
+
+    def poison_kept(self, stream: int, index: int, byte: int = 0xFF) -> None:
+        """Enqueue filling the set's kept scratch with a byte."""
+        for space in self.program.scratch:
+            if space.kept:
+                driver.fill(self._kept[index][space.name], byte, space.nbytes, stream)
 
     def unload(self) -> None:
         """Unload the module; the device must be idle."""
@@ -108,7 +137,7 @@ class LoadedProgram:
 
     def _load_function(self, step: ProgramStep) -> Any:  # noqa: ANN401 - CUfunction
         function = call(cuda.cuModuleGetFunction, self._module, step.function.encode())
-        most = max(s.smem_bytes for s in self._program.steps if s.function == step.function)
+        most = max(s.smem_bytes for s in self.program.steps if s.function == step.function)
         attribute = cuda.CUfunction_attribute
         try:
             call(cuda.cuFuncSetAttribute, function, attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most)
@@ -118,17 +147,17 @@ class LoadedProgram:
                 f"{step.kernel}: {most} bytes of dynamic and {static} of static shared memory are more than a block "
                 "of this device can have; the plan can ask for smem_max"
             ) from error
-        if max(_volume(s.cluster) for s in self._program.steps) > _PORTABLE_CLUSTER:
+        if max(_volume(s.cluster) for s in self.program.steps) > _PORTABLE_CLUSTER:
             call(cuda.cuFuncSetAttribute, function, attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
         return function
 
-    def _prepare(self, places: DeviceTensors) -> Iterator[tuple[ProgramStep, _Prepared]]:
+    def _prepare(self, places: DeviceTensors, kept: Mapping[str, int]) -> Iterator[tuple[ProgramStep, _Prepared]]:
         outputs = [place for place in places.values() if place.output]
         if outputs and not any(place.nbytes for place in outputs):
             return  # all outputs are empty: a host program would return before launching
-        addresses = {name: place.address for name, place in places.items()} | dict(self._scratch)
-        maps = {each.name: each for each in self._program.maps}
-        for step in self._program.steps:
+        addresses = {name: place.address for name, place in places.items()} | {**self._scratch, **kept}
+        maps = {each.name: each for each in self.program.maps}
+        for step in self.program.steps:
             if not step.empty:
                 yield step, self._pack(step, addresses, maps)
 
@@ -148,6 +177,19 @@ class LoadedProgram:
             storage.append(ctypes.create_string_buffer(pack(value, size, where), size))
         pointers = (ctypes.c_void_p * max(1, len(storage)))(*(_address(each) for each in storage))
         return _Prepared(function, _make_config(step), pointers, storage)
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """The launches marked once as work to time."""
+
+    loaded: LoadedProgram
+
+    def run(self, stream: int, index: int) -> None:
+        self.loaded.prepare(stream, index)
+
+    def poison(self, stream: int, index: int) -> None:
+        self.loaded.poison_kept(stream, index)
 
 
 def pack(passed: PassedArgument, size: int, where: str) -> bytes:

@@ -113,6 +113,10 @@ class Buffer:
             call(cuda.cuMemsetD8, self.address + self.nbytes, GUARD, self.layout.tail)
         call(cuda.cuCtxSynchronize)
 
+    def protect(self, *, writable: bool) -> None:
+        """Map the memory anew, writable or read-only; call it while no kernel runs."""
+        call(cuda.cuMemSetAccess, self._base, self.layout.mapped, [_access(_READ_WRITE if writable else _READ)], 1)
+
     def find_damage(self) -> Damage | None:
         """Return the damage to the guards, or None; call it while no kernel runs."""
         behind = driver.copy_out(self.address + self.nbytes, self.layout.tail)

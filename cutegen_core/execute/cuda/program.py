@@ -56,6 +56,7 @@ class ProgramStep:
         kernel: the plan's name expression, for messages.
         function: the name in the cubin.
         line: of the plan, 1-based.
+        once: it runs when parameters change, not in each call.
     """
 
     kernel: str
@@ -67,6 +68,7 @@ class ProgramStep:
     cooperative: bool
     line: int
     passed: tuple[PassedArgument, ...]
+    once: bool = False
 
     @property
     def empty(self) -> bool:
@@ -76,11 +78,16 @@ class ProgramStep:
 
 @dataclass(frozen=True)
 class ScratchSpace:
-    """Scratch that the runner allocates; zeroed before each run of the plan, or else poisoned."""
+    """Scratch that the runner allocates; zeroed before each run of the plan, or else poisoned.
+
+    Attributes:
+        kept: steps marked once make it, and calls find it as it was made, for each buffer set.
+    """
 
     name: str
     nbytes: int
     zero: bool
+    kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,11 @@ class Program:
     scratch: tuple[ScratchSpace, ...] = ()
     maps: tuple[Descriptor, ...] = ()
 
+    @property
+    def prepares(self) -> bool:
+        """Whether there are steps marked once."""
+        return any(step.once for step in self.steps)
+
     def to_json(self) -> dict[str, Any]:
         """Return JSON values that `Program.from_json` reads."""
         return asdict(self)
@@ -127,7 +139,7 @@ def make_program(plan: LaunchPlan, functions: Mapping[str, Function]) -> Program
     """
     return Program(
         steps=tuple(_make_step(launch, functions[launch.kernel]) for launch in plan.launches),
-        scratch=tuple(ScratchSpace(s.name, prod(s.shape) * ITEMSIZE[s.dtype], s.zero) for s in plan.scratch),
+        scratch=tuple(ScratchSpace(s.name, prod(s.shape) * ITEMSIZE[s.dtype], s.zero, s.kept) for s in plan.scratch),
         maps=tuple(_make_descriptor(each) for each in plan.tensor_maps),
     )
 
@@ -152,6 +164,7 @@ def _make_step(launch: Launch, function: Function) -> ProgramStep:
         cooperative=launch.cooperative,
         line=launch.line,
         passed=tuple(_pass_argument(a, f) for a, f in zip(launch.args, floating, strict=True)),
+        once=launch.once,
     )
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from cutegen_core.execute.cuda import driver
 from cutegen_core.execute.cuda.driver import DriverError, Unfinished
-from cutegen_core.execute.cuda.launching import DeviceTensor, LaunchRefused, LoadedProgram
+from cutegen_core.execute.cuda.launching import DeviceTensor, LaunchRefused, LoadedProgram, Preparation
 from cutegen_core.execute.cuda.layout import Layout
 from cutegen_core.execute.cuda.measuring import Meter, RoundPlan
 from cutegen_core.execute.cuda.memory import Buffer
@@ -33,6 +33,7 @@ from cutegen_core.execute.cuda.wire import Channel, Message
 from cutegen_core.machine.parent import exit_when_closed
 from cutegen_core.machine.sandbox import confine
 from cutegen_core.records.errors import MachineError
+from cutegen_core.records.launch import ONCE_CALLS
 
 _LOG_BYTES = 1 << 20
 _SCRATCH_ALIGNMENT = 256
@@ -50,6 +51,7 @@ class Runner:
     sets: list[dict[str, Buffer]] = field(default_factory=list)
     places: list[dict[str, DeviceTensor]] = field(default_factory=list)
     scratch: dict[str, Buffer] = field(default_factory=dict)
+    kept: list[dict[str, Buffer]] = field(default_factory=list)
 
     def load(self, message: Message, fds: list[int]) -> Message:
         """Import the memory of a program and free that of the earlier program."""
@@ -63,8 +65,11 @@ class Runner:
                 layout, writable = Layout(**tensor["layout"]), tensor["output"] or message["inputs_writable"]
                 self.sets[-1][tensor["name"]] = Buffer.import_fd(next(waiting), layout, writable=writable)
             self.places.append({t["name"]: self._locate(t["name"], t["output"]) for t in described})
-        for space in self.program.scratch:
-            self.scratch[space.name] = Buffer.allocate(space.nbytes, _SCRATCH_ALIGNMENT)
+        own = [space for space in self.program.scratch if not space.kept]
+        kept = [space for space in self.program.scratch if space.kept]
+        self.scratch = {space.name: Buffer.allocate(space.nbytes, _SCRATCH_ALIGNMENT) for space in own}
+        for _ in self.sets if kept else ():
+            self.kept.append({space.name: Buffer.allocate(space.nbytes, _SCRATCH_ALIGNMENT) for space in kept})
         return {}
 
     def run(self, message: Message) -> Message:
@@ -74,29 +79,58 @@ class Runner:
         """
         deadline = time.monotonic() + message["timeout_s"]
         with self._load_module() as loaded:
+            self._prepare(loaded, message["set"], message["poison"], deadline)
             for _ in range(message["calls"]):
                 loaded.poison(self.stream, message["set"], message["poison"])
                 self.shared.fill(message["poison"], self.stream)
                 loaded.run(self.stream, message["set"])
                 driver.wait_until_idle(self.stream, deadline)
-        for name, buffer in self.scratch.items():
+        for name, buffer in (item for buffers in (self.scratch, *self.kept) for item in buffers.items()):
             if damage := buffer.find_damage():
                 raise ScratchDamaged(name, damage.describe(f"scratch {name}"))
         return {}
 
     def measure(self, message: Message) -> Message:
-        """Measure the device time of sets; the runner must have been started with `--measures`."""
+        """Measure the device time of sets; the runner must have been started with `--measures`.
+
+        The launches marked once are measured apart, in a round of their own before the calls; each call is charged
+        with its share of theirs (`ONCE_CALLS`).
+        """
         if self.meter is None:
             raise MachineError("this GPU runner was not started to measure.")
         steps = RoundPlan(tuple(message["order"]), message["warm"], message["warm_runs"])
+        deadline = time.monotonic() + message["timeout_s"]
         with self._load_module() as loaded:
-            samples = self.meter.measure(loaded, steps, time.monotonic() + message["timeout_s"])
-        return {"us": samples.us, "method": samples.method}
+            once: tuple[float, ...] = ()
+            if self.program.prepares:
+                self._protect(writable=True)
+                once = self.meter.measure(Preparation(loaded), steps, deadline).us
+                self._protect(writable=False)
+            samples = self.meter.measure(loaded, steps, deadline)
+            self._protect(writable=True)
+        charged = tuple(
+            us + made / ONCE_CALLS for us, made in zip(samples.us, once or (0.0,) * len(samples.us), strict=True)
+        )
+        return {"us": charged, "once_us": once, "method": samples.method}
+
+    def _prepare(self, loaded: LoadedProgram, index: int, poison: int, deadline: float) -> None:
+        """Run the launches marked once; calls find what they made read-only."""
+        self._protect(writable=True)
+        loaded.poison_kept(self.stream, index, poison)
+        loaded.prepare(self.stream, index)
+        driver.wait_until_idle(self.stream, deadline)
+        self._protect(writable=False)
+
+    def _protect(self, *, writable: bool) -> None:
+        for buffers in self.kept:
+            for buffer in buffers.values():
+                buffer.protect(writable=writable)
 
     @contextlib.contextmanager
     def _load_module(self) -> Iterator[LoadedProgram]:
         # After a fault the context is lost and the process ends, so there is no unloading in a `finally`.
-        loaded = LoadedProgram(self.cubin, self.program, self.places, {n: b.address for n, b in self.scratch.items()})
+        scratch, *kept = ({n: b.address for n, b in buffers.items()} for buffers in (self.scratch, *self.kept))
+        loaded = LoadedProgram(self.cubin, self.program, self.places, scratch, kept)
         yield loaded
         loaded.unload()
 
@@ -105,9 +139,10 @@ class Runner:
         return DeviceTensor(buffer.address, buffer.nbytes, output)
 
     def _free(self) -> None:
-        for buffer in (*(b for each in self.sets for b in each.values()), *self.scratch.values()):
-            buffer.free()
-        self.sets, self.places, self.scratch = [], [], {}
+        for buffers in (*self.sets, self.scratch, *self.kept):
+            for buffer in buffers.values():
+                buffer.free()
+        self.sets, self.places, self.scratch, self.kept = [], [], {}, []
 
 
 class ScratchDamaged(Exception):  # noqa: N818 - a verdict, not a fault

@@ -66,6 +66,8 @@ def main(spec: Mapping[str, Any]) -> dict[str, Any]:
         loaded = LoadedProgram(Path(spec["cubin"]).read_bytes(), program, [places], scratch)
         if spec["poison"] is not None:
             loaded.poison(stream, 0, spec["poison"])
+            loaded.poison_kept(stream, 0, spec["poison"])
+        loaded.prepare(stream, 0)
         for _ in range(spec["runs"]):
             loaded.run(stream, 0)
         driver.wait_until_idle(stream, time.monotonic() + spec["timeout_s"])

@@ -32,7 +32,7 @@ from cutegen_core.machine.sandbox import sandbox
 from cutegen_core.machine.sandbox.policy import SandboxLevel
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.launch import Argument, Launch, TensorArgument, TensorMap, TensorMapArgument
-from cutegen_core.records.problem import ITEMSIZE
+from cutegen_core.records.problem import ITEMSIZE, TensorRole, TensorSpec
 from cutegen_core.records.trial import Finding, Status
 
 _MOST_BYTES = 4 << 30
@@ -61,6 +61,11 @@ def execute(installed: Installation, execution: Execution) -> Executed:
     Raises:
         MachineError: the runner itself failed.
     """
+    whole = not any(launch.once for launch in execution.plan.launches)
+    return (_execute if whole else _execute_in_parts)(installed, execution)
+
+
+def _execute(installed: Installation, execution: Execution) -> Executed:
     started = time.monotonic()
     unsupported = _find_unsupported(execution)
     if unsupported:
@@ -74,6 +79,26 @@ def execute(installed: Installation, execution: Execution) -> Executed:
         second = _Setting("forward" if first.order == "reverse" else "reverse", eager=not first.eager)
         ran = _merge(ran, _judge(_run_once(installed, execution, second), execution), second)
     return replace(ran, seconds=time.monotonic() - started)
+
+
+def _execute_in_parts(installed: Installation, execution: Execution) -> Executed:
+    """Run the launches marked once in a process that has nothing but parameters and buffers, then the others in one
+    that has what these made as an input: the first cannot see an activation, and the others cannot change it."""
+    once, rest = (execution.plan.part(once=each) for each in (True, False))
+    with tempfile.TemporaryDirectory(prefix="cutegen-once-") as folder:
+        specs = (TensorSpec(s.name, s.dtype, s.shape, TensorRole.BUFFER) for s in execution.plan.scratch if s.kept)
+        kept = {spec: Path(folder) / spec.name for spec in specs}
+        for spec, path in kept.items():
+            path.write_bytes(bytes(spec.nbytes))
+        fixed = {spec: path for spec, path in execution.inputs.items() if spec.role is not TensorRole.INPUT}
+        made = _execute(installed, replace(execution, plan=once, inputs=fixed, outputs=kept))
+        if made.status is not Status.PASSED:
+            return replace(made, message=f"{made.message} (in the launches marked once)")
+        ran = _execute(installed, replace(execution, plan=rest, inputs={**execution.inputs, **kept}))
+    return replace(
+        ran, seconds=made.seconds + ran.seconds, approximate=made.approximate or ran.approximate,
+        findings=made.findings + ran.findings,
+    )  # fmt: skip
 
 
 def _run_once(installed: Installation, execution: Execution, setting: _Setting) -> AnswerFields:

@@ -95,10 +95,12 @@ def repeated_words(before: Attempt | None) -> str:
     return f"the idea was tried in step {before.step}: {before.idea} -> {before.outcome}" if before else ""
 
 
-def refusing(prompt: Prompt, reason: str) -> Prompt:
-    """Return the same question with what was wrong with the last answer."""
+def refusing(prompt: Prompt, reason: str, request: ProposalRequest) -> Prompt | None:
+    """Return the same question with what was wrong with the last answer; None if the context is too small for it."""
     text = f"{prompt.text}\n## Refused\nYour answer was refused: {reason}. Answer again.\n"
-    return Prompt(text, estimate_tokens(text), prompt.left_out)
+    tokens = estimate_tokens(text)
+    fits = not request.context_tokens or tokens <= request.context_tokens
+    return Prompt(text, tokens, prompt.left_out) if fits else None
 
 
 def author_of(call: Call) -> Author:

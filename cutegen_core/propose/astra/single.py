@@ -59,8 +59,9 @@ class SingleAgentStrategy:
             return Declined(done) if request.instruction else rounds.end(done, request)
         before = None if mending or request.instruction else rounds.find_repeated(call.reply, request)
         reason = parsed.reason if isinstance(parsed, Unparsed) else rounds.repeated_words(before)
-        if reason and len(request.calls) < rounds.ANSWERS_EACH and not self._by_playbook:
-            return rounds.refusing(prompt, reason).ask(Role.PROPOSER)
+        again = rounds.refusing(prompt, reason, request)
+        if reason and again and len(request.calls) < rounds.ANSWERS_EACH and not self._by_playbook:
+            return again.ask(Role.PROPOSER)
         if isinstance(parsed, Unparsed):
             return parsed
         if reason:

@@ -103,8 +103,9 @@ class AstraStrategy:
         refused = _refuse_plan(reply, request)
         if not refused:
             return reply.strip()
-        if len(answers) < rounds.ANSWERS_EACH:
-            return self._ask(Role.PLANNING, rounds.refusing(prompt, refused), lambda: playbook_answers.plan(request))
+        again = rounds.refusing(prompt, refused, request)
+        if again and len(answers) < rounds.ANSWERS_EACH:
+            return self._ask(Role.PLANNING, again, lambda: playbook_answers.plan(request))
         return _from_playbook(request)
 
     def _code(self, request: ProposalRequest, plan: str) -> Answer:
@@ -132,8 +133,9 @@ class AstraStrategy:
         if not isinstance(parsed, Unparsed):
             words = "\n\n".join(part for part in (plan, plan_text(parsed)) if part)
             return Proposal(parsed.source, rounds.author_of(answers[-1]), idea or "unnamed idea", words)
-        if len(answers) < rounds.ANSWERS_EACH and answers[-1].by is not AnsweredBy.PLAYBOOK:
-            return self._ask(Role.CODING, rounds.refusing(prompt, parsed.reason), offered)
+        again = rounds.refusing(prompt, parsed.reason, request)
+        if again and len(answers) < rounds.ANSWERS_EACH and answers[-1].by is not AnsweredBy.PLAYBOOK:
+            return self._ask(Role.CODING, again, offered)
         return parsed
 
     def _ask(self, role: Role, prompt: Prompt, offered: Callable[[], str]) -> Answer:

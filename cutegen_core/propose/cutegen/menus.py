@@ -30,16 +30,17 @@ def open_items(attempts: Sequence[Attempt], items: Sequence[MenuItem]) -> tuple[
 
 
 def profile_reason(
-    attempts: Sequence[Attempt], items: Sequence[MenuItem], instruction: str, *, stalled_after: int
+    attempts: Sequence[Attempt], items: Sequence[MenuItem] | None, instruction: str, *, stalled_after: int
 ) -> str:
-    """Return why profile text may enter the prompt now, "" while structure is still moving.
+    """Return why profile text may enter the prompt now, "" while structure is still moving; without a menu (None)
+    nobody knows that it is done.
 
     The three triggers: the class's structural items are done or rejected; `stalled_after` steps in a row brought
     nothing; the person asks.
     """
     if re.search(r"\bprofil", instruction, re.IGNORECASE):
         return "the person asked for it"
-    if attempts and not any(item.kind == "structure" for item in open_items(attempts, items)):
+    if attempts and items is not None and not any(item.kind == "structure" for item in open_items(attempts, items)):
         return "the structural ideas are done"
     tail = [a for a in attempts if a.status is not None][-stalled_after:]
     if len(tail) == stalled_after and not any(a.promoted for a in tail):

@@ -5,40 +5,54 @@ from __future__ import annotations
 from pathlib import Path
 
 from cutegen_core.propose.cutegen.menus import open_items, profile_reason
+from cutegen_core.propose.cutegen.switches import CUTEGEN, ProfileText, Switches
+from cutegen_core.propose.families.family import MenuItem
 from cutegen_core.propose.port import ProposalRequest
 from cutegen_core.propose.prompting import feedback, profile_notes
 from cutegen_core.propose.prompting.offers import offered
-from cutegen_core.propose.prompting.rendering import Prompt, fitted
+from cutegen_core.propose.prompting.rendering import EXAMPLE, PLAIN_EXAMPLE, Prompt, fitted
 
 FOLDER = Path(__file__).parent / "prompts"
 STALLED_AFTER = 2
 
 
-def seed(request: ProposalRequest) -> Prompt:
-    """Ask for the first kernel."""
-    return fitted(FOLDER, "seed.md.jinja", request)
+def seed(request: ProposalRequest, switches: Switches = CUTEGEN) -> Prompt:
+    """Ask for the first kernel; without refinement for the only one."""
+    menu = () if switches.refines else items(request, switches)
+    return _asked("seed.md.jinja", request, switches, menu=menu)
 
 
-def optimise(request: ProposalRequest) -> Prompt:
+def optimise(request: ProposalRequest, switches: Switches = CUTEGEN) -> Prompt:
     """Ask for one idea on the best kernel; profile text only after one of its triggers."""
-    items = offered(request)
-    reason = profile_wanted(request)
+    reason = profile_wanted(request, switches)
     profile = profile_notes.whole(request) if reason else ""
-    untried = open_items(request.attempts, items)
-    return fitted(FOLDER, "optimise.md.jinja", request, menu=untried, profile=profile, profile_reason=reason)
+    untried = open_items(request.attempts, items(request, switches))
+    return _asked("optimise.md.jinja", request, switches, menu=untried, profile=profile, profile_reason=reason)
 
 
-def profile_wanted(request: ProposalRequest) -> str:
+def items(request: ProposalRequest, switches: Switches) -> tuple[MenuItem, ...]:
+    """Return the menu, tried or not; none where the strategy has none."""
+    return offered(request) if switches.menus else ()
+
+
+def profile_wanted(request: ProposalRequest, switches: Switches = CUTEGEN) -> str:
     """Return why profile text belongs into the next question, "" while it does not."""
-    items = offered(request)
-    return profile_reason(request.attempts, items, request.instruction, stalled_after=STALLED_AFTER)
+    if switches.profile is not ProfileText.DELAYED:
+        return "in each step" if switches.profile is ProfileText.ALWAYS else ""
+    menu = items(request, switches) if switches.menus else None
+    return profile_reason(request.attempts, menu, request.instruction, stalled_after=STALLED_AFTER)
 
 
-def diagnose(request: ProposalRequest) -> Prompt:
+def diagnose(request: ProposalRequest, switches: Switches = CUTEGEN) -> Prompt:
     """Ask for cause, evidence and smallest fix of the failure; no kernel."""
-    return fitted(FOLDER, "diagnose.md.jinja", request, **feedback.failure(request))
+    return _asked("diagnose.md.jinja", request, switches, **feedback.failure(request))
 
 
-def repair(request: ProposalRequest, diagnosis: str) -> Prompt:
+def repair(request: ProposalRequest, diagnosis: str, switches: Switches = CUTEGEN) -> Prompt:
     """Ask for the smallest change that mends the failure."""
-    return fitted(FOLDER, "repair.md.jinja", request, diagnosis=diagnosis, **feedback.failure(request))
+    return _asked("repair.md.jinja", request, switches, diagnosis=diagnosis, **feedback.failure(request))
+
+
+def _asked(template: str, request: ProposalRequest, switches: Switches, **more: object) -> Prompt:
+    example = PLAIN_EXAMPLE if switches.plain_cuda else EXAMPLE
+    return fitted(FOLDER, template, request, example, switches=switches, **more)

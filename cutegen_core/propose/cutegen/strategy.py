@@ -7,6 +7,7 @@
 4. TUNE: when the menu is done, sweep the parameters the kernel declares.
 5. Finished: nothing left, the model says so, several steps in a row brought nothing, or the best is at a memory bound.
 A reply without a kernel is shown to the model and asked again once in the same step; blocks that fit are kept.
+`switches` has the variants of it that an ablation compares.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from cutegen_core.evaluate.evidence.speed import share
 from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.propose.cutegen import prompting
 from cutegen_core.propose.cutegen.menus import done_keys, idea_key, open_items
+from cutegen_core.propose.cutegen.switches import CUTEGEN, Switches, uses_cute
+from cutegen_core.propose.families.family import MenuItem
 from cutegen_core.propose.port import (
     Answer,
     Ask,
@@ -26,7 +29,6 @@ from cutegen_core.propose.port import (
     Unparsed,
     WantsStudy,
 )
-from cutegen_core.propose.prompting.offers import offered
 from cutegen_core.propose.prompting.rendering import quoted, said_since
 from cutegen_core.propose.replies.reading import (
     changes_defaults_only,
@@ -42,7 +44,7 @@ from cutegen_core.propose.tokens import estimate_tokens
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.event import Role
-from cutegen_core.records.trial import ExecutorKind, Status
+from cutegen_core.records.trial import ExecutorKind, Status, Trial
 
 FRUITLESS_LIMIT = 6
 """Steps in a row without a promotion after which the strategy gives up."""
@@ -59,20 +61,27 @@ _ONLY_THESE = (
 _SWEEP_DOES_THAT = (
     "it changes declared values only, which is no promotion: the workbench's sweep tries them. Change the code"
 )
+_NOT_PLAIN = "it uses CuTe or CUTLASS, and kernels of this session are plain CUDA C++"
 _UNEXPLAINED = (
     Status.INCORRECT_NUMERICAL, Status.NONDETERMINISTIC, Status.RUNTIME_ERROR, Status.TIMEOUT, Status.SUSPECT,
 )  # fmt: skip
-"""Failures whose evidence may not name the cause; all others are repaired without a diagnosis."""
+"""Failures whose evidence may not name the cause; all others are repaired without a diagnosis, and so are wrong numbers
+that are elements which the kernel never wrote."""
 
 
 class CutegenStrategy:
     """A strategy that asks a model, or a person who carries the prompts to one."""
 
     name = "cutegen"
-    max_repairs = 3
+
+    def __init__(self, switches: Switches = CUTEGEN) -> None:
+        self._switches = switches
+        self.max_repairs = 3 if switches.refines else 0
 
     def respond(self, request: ProposalRequest) -> Answer:
         """Return the next answer as the module's text says; a pure function of the request."""
+        if not self._switches.refines and request.attempts:
+            return Finished("one call, one kernel: there is no refinement")
         if request.base is not None and request.base_trial is not None and not request.base_trial.passed:
             return self._repair(request)
         if not request.calls:
@@ -84,32 +93,35 @@ class CutegenStrategy:
         if over is not None:
             return over
         if request.base is None:
-            return prompting.seed(request).ask(Role.PROPOSER)
-        wanted = prompting.profile_wanted(request)
+            return prompting.seed(request, self._switches).ask(Role.PROPOSER)
+        wanted = prompting.profile_wanted(request, self._switches)
         if wanted and request.can_profile and request.profile is None and not request.profile_note:
             return WantsStudy(StudyKind.PROFILE, wanted)
-        return prompting.optimise(request).ask(Role.PROPOSER)
+        return prompting.optimise(request, self._switches).ask(Role.PROPOSER)
 
     def _over(self, request: ProposalRequest) -> Answer | None:
         """Return the sweep and then the end, if there is nothing left to ask the model."""
         reached = _no_headroom(request)
         if reached:
             return _end(reached, request)
-        items = offered(request)
         tail = request.attempts[-FRUITLESS_LIMIT:]
         fruitless = len(tail) == FRUITLESS_LIMIT and not any(a.promoted for a in tail)
-        if not fruitless and (request.base is None or open_items(request.attempts, items)):
+        goes_on = request.base is None or not self._switches.menus or self._open(request)
+        if goes_on and not fruitless:
             return None
         return _end(f"{FRUITLESS_LIMIT} steps in a row brought nothing" if fruitless else "the menu is done", request)
 
+    def _open(self, request: ProposalRequest) -> tuple[MenuItem, ...]:
+        return open_items(request.attempts, prompting.items(request, self._switches))
+
     def _repair(self, request: ProposalRequest) -> Answer:
         assert request.base_trial is not None
-        if not request.calls and request.base_trial.status in _UNEXPLAINED:
-            return prompting.diagnose(request).ask(Role.DIAGNOSIS)
+        if not request.calls and not _explained(request.base_trial):
+            return prompting.diagnose(request, self._switches).ask(Role.DIAGNOSIS)
         if request.calls and request.calls[-1].role is not Role.DIAGNOSIS:
             return self._proposal(request.calls[-1], request, repeats_allowed=True)
         diagnosis = _diagnosis(request.calls[-1].reply) if request.calls else ""
-        return prompting.repair(request, diagnosis).ask(Role.REPAIR)
+        return prompting.repair(request, diagnosis, self._switches).ask(Role.REPAIR)
 
     def _read(self, call: Call, request: ProposalRequest) -> Answer:
         done = find_done(call.reply)
@@ -123,23 +135,30 @@ class CutegenStrategy:
         parsed = read_kernel(call, request)
         if isinstance(parsed, Unparsed):
             return self._ask_again(parsed, call, request)
+        if self._switches.plain_cuda and uses_cute(parsed.source):
+            return self._ask_again(Unparsed(call.reply, _NOT_PLAIN, idea=idea_of(request)), call, request)
         mending = request.base_trial is not None and not request.base_trial.passed
         if not mending and _only_values(parsed.source, request):
             return self._ask_again(Unparsed(call.reply, _SWEEP_DOES_THAT, idea=idea_of(request)), call, request)
         named = find_idea(parsed.plan) or idea_of(request) or find_idea("", parsed.source)
         idea = (request.base.idea if mending and request.base else "") or named
-        repeated = None if repeats_allowed else _repeated(idea, request)
+        repeated = None if repeats_allowed else self._repeated(idea, request)
         if repeated:
             return self._refuse(repeated, call, request)
         return Proposal(parsed.source, Author.MODEL, idea or "unnamed idea", plan_text(parsed))
 
     def _ask_again(self, parsed: Unparsed, call: Call, request: ProposalRequest) -> Answer:
         """Ask again once, with the reply where the context has room for it; then it is a reply without a kernel."""
-        if was_cut(call) or sum(other.role is call.role for other in request.calls) >= _ANSWERS_EACH:
+        if (
+            not self._switches.refines
+            or was_cut(call)
+            or sum(other.role is call.role for other in request.calls) >= _ANSWERS_EACH
+        ):
             return parsed
-        what = _ONLY_THESE if parsed.partial else "Answer again, in the form above."
+        what = _ONLY_THESE if parsed.misfits else "Answer again, in the form above."
         why = f"## Your answer could not be used\n{parsed.reason}\n"
-        questions = (_behind(call, request, f"{why}{shown}\n{what}") for shown in (f"{quoted(call.reply)}\n", ""))
+        said = quoted(parsed.misfits, "They were:") if parsed.misfits else quoted(call.reply)
+        questions = (_behind(call, request, f"{why}{shown}\n{what}") for shown in (f"{said}\n", ""))
         return next((ask for ask in questions if ask is not None), parsed)
 
     def _refuse(self, key: str, call: Call, request: ProposalRequest) -> Answer:
@@ -148,9 +167,15 @@ class CutegenStrategy:
         failed = Unparsed(call.reply, reason, idea=idea_of(request))
         if len(request.calls) > 1:
             return failed
-        left = ", ".join(item.key for item in open_items(request.attempts, offered(request))) or "one of your own"
+        left = ", ".join(item.key for item in self._open(request)) or "one of your own"
         refused = f"## Refused\nYour answer was refused: {reason}. Choose another: {left}."
         return _behind(call, request, refused) or failed
+
+    def _repeated(self, idea: str, request: ProposalRequest) -> str | None:
+        """Return the key of an idea that was already taken to a verdict, or None."""
+        items = prompting.items(request, self._switches)
+        key = idea_key(idea, items) if idea else ""
+        return key if key and key in done_keys(request.attempts, items) else None
 
 
 def _behind(call: Call, request: ProposalRequest, more: str) -> Ask | None:
@@ -187,14 +212,16 @@ def _end(reason: str, request: ProposalRequest) -> Answer:
     )
 
 
+def _explained(trial: Trial) -> bool:
+    """Return whether the evidence names the cause, so that a diagnosis of its own would only repeat it."""
+    if trial.status is not Status.INCORRECT_NUMERICAL:
+        return trial.status not in _UNEXPLAINED
+    failed = trial.correctness.first_failure if trial.correctness else None
+    wrong = [each for each in failed.comparisons if each.wrong] if failed else []
+    return bool(wrong) and all(each.unwritten for each in wrong)
+
+
 def _diagnosis(reply: str) -> str:
     """Return the answer without its thinking, cut to the length that a repair needs."""
     text = (extract_answer(reply) or "").strip()
     return text if len(text) <= _DIAGNOSIS_CHARACTERS else f"{text[:_DIAGNOSIS_CHARACTERS]}\n(cut off here)"
-
-
-def _repeated(idea: str, request: ProposalRequest) -> str | None:
-    """Return the key of an idea that was already taken to a verdict, or None."""
-    items = offered(request)
-    key = idea_key(idea, items) if idea else ""
-    return key if key and key in done_keys(request.attempts, items) else None

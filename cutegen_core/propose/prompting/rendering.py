@@ -28,6 +28,7 @@ from cutegen_core.records.trial import NO_KERNEL
 
 SHARED = Path(__file__).parent / "prompts"
 EXAMPLE = SHARED / "example.cu"
+PLAIN_EXAMPLE = SHARED / "plain_example.cu"
 _REPLY_CHARACTERS = 4000
 _NOTED = 200  # of an outcome, all of which a prompt has room for
 _STANDING = "## Standing instructions of the person"
@@ -50,9 +51,14 @@ class Prompt(NamedTuple):
         return Ask(role, self.text, note, offered)
 
 
-def fitted(folder: Path, template: str, request: ProposalRequest, **more: object) -> Prompt:
-    """Return the prompt of a template in `folder`, made short enough for the request's context."""
-    exemplars = _exemplars(request)
+def fitted(folder: Path, template: str, request: ProposalRequest, example: Path = EXAMPLE, /, **more: object) -> Prompt:
+    """Return the prompt of a template in `folder`, made short enough for the request's context.
+
+    Args:
+        example: the minimal file; with another than CuTe's, no exemplar of the class is shown.
+    """
+    exemplars = _exemplars(request) if example == EXAMPLE else ()
+    more = {**more, "example": "" if request.has_passed else example.read_text()}
     left_out: list[str] = []
     while True:
         text = _render(folder, template, request, exemplars, more)
@@ -91,7 +97,6 @@ def _render(
             unusable=_unusable(request),
             locked=locked_regions(request.base.source) if request.base else (),
             exemplars=exemplars,
-            example="" if request.has_passed else EXAMPLE.read_text(),
             **more,
         )
     )
@@ -106,11 +111,11 @@ def _unusable(request: ProposalRequest) -> str:
     return f"{request.failure.message}\n{reply}" if reply else request.failure.message
 
 
-def quoted(reply: str) -> str:
-    """Return a failed reply for the one who wrote it, cut to what a prompt has room for; "" for an empty one."""
+def quoted(reply: str, heading: str = "Your reply was:") -> str:
+    """Return a failed reply, or its failed blocks, for its author, cut to what a prompt has room for; "" for none."""
     text = reply.strip()
     cut = f"{text[:_REPLY_CHARACTERS]}\n(cut off here)" if len(text) > _REPLY_CHARACTERS else text
-    return f"Your reply was:\n~~~~\n{cut}\n~~~~" if text else ""
+    return f"{heading}\n~~~~\n{cut}\n~~~~" if text else ""
 
 
 def said_since(prompt: str, request: ProposalRequest) -> str:

@@ -47,12 +47,14 @@ class UnparsedReply(NamedTuple):
         patch_failed: the reply has blocks, but one of them does not fit the current kernel.
         partial: the current kernel with the blocks that fit, "" where none does.
         plan: the prose that came with it.
+        misfits: the blocks that do not fit.
     """
 
     reason: str
     patch_failed: bool = False
     partial: str = ""
     plan: str = ""
+    misfits: tuple[Block, ...] = ()
 
 
 class _FoundReply(NamedTuple):
@@ -90,7 +92,7 @@ def parse_reply(reply: str, base: str | None) -> ParsedReply | UnparsedReply:
         return UnparsedReply("the reply holds SEARCH/REPLACE blocks, but there is no current kernel to apply them to")
     source = apply_blocks(blocks, current)
     if isinstance(source, PatchFailure):
-        return UnparsedReply(source.reason, patch_failed=True, partial=source.source, plan=plan)
+        return UnparsedReply(source.reason, patch_failed=True, partial=source.source, plan=plan, misfits=source.misfits)
     return ParsedReply(source, plan, find_odd_characters(source))
 
 

@@ -1,6 +1,7 @@
 """Apply edits to the current kernel: find where a SEARCH text fits, or the nearest text if it fits nowhere.
 
-1. Search for the text as it is, then without trailing blanks, then without indentation; at last as a piece of a line.
+1. Search for the text as it is, then without trailing blanks, then without indentation, then without lines that are
+   empty or only a comment; at last as a piece of a line.
 2. It must fit in exactly one place; the looser searches indent the replacement as the text found, and a piece may not
    begin or end inside a word.
 3. Every step searches one joined text, so a large file costs milliseconds.
@@ -40,11 +41,13 @@ class PatchFailure(NamedTuple):
     Attributes:
         source: with the blocks that fit, "" where none does.
         fitted: how many blocks fit.
+        misfits: the blocks that do not.
     """
 
     reason: str
     source: str = ""
     fitted: int = 0
+    misfits: tuple[Block, ...] = ()
 
 
 def apply_blocks(blocks: Sequence[Block], source: str) -> str | PatchFailure:
@@ -64,13 +67,18 @@ def apply_blocks(blocks: Sequence[Block], source: str) -> str | PatchFailure:
     reasons = [_describe_misfit(number, block, count, source) for number, block, count in misfits[:_DESCRIBED]]
     if others := ", ".join(str(number) for number, _, _ in misfits[_DESCRIBED:]):
         reasons.append(f"The SEARCH texts of these blocks do not fit, either: {others}.")
-    return PatchFailure("\n".join(reasons), source if fitted else "", fitted)
+    return PatchFailure("\n".join(reasons), source if fitted else "", fitted, tuple(block for _, block, _ in misfits))
 
 
 def _describe_misfit(number: int, block: Block, count: int, source: str) -> str:
     problem = f"occurs {count} times" if count else "does not occur in the current kernel"
     hint = "Add lines around it until it is the only place." if count else describe_nearest(block.search, source)
     return f"the SEARCH text of block {number} {problem}. {hint}"
+
+
+def written(block: Block) -> str:
+    """Return a block as a reply writes it."""
+    return f"<<<<<<< SEARCH\n{block.search}=======\n{block.replacement}>>>>>>> REPLACE"
 
 
 def parse_diff(lines: Sequence[str]) -> list[Block]:
@@ -124,7 +132,29 @@ def _apply(block: Block, source: str) -> str | int:
             places = list(_find_places(candidate.search, source, reduce))
             if places:
                 return _replace_lines(source, places[0], candidate) if len(places) == 1 else len(places)
-    return _apply_piece(block, source)
+    by_code = _apply_by_code(block, source)
+    return by_code if by_code != 0 else _apply_piece(block, source)
+
+
+def _apply_by_code(block: Block, source: str) -> str | int:
+    """Return the source changed where the block's lines of code stand, whatever comments and empty lines lie between
+    them; the number of places if that is not 1."""
+    lines, searched = source.split("\n"), block.search.split("\n")
+    wanted, there = _code_lines(searched), _code_lines(lines)
+    if not wanted:
+        return 0
+    text = "\n".join(searched[number] for number in wanted)
+    places = list(_find_places(text, "\n".join(lines[number] for number in there), str.strip))
+    if len(places) != 1:
+        return len(places)
+    first, last = there[places[0]], there[places[0] + len(wanted) - 1]
+    whole = "\n".join([searched[wanted[0]], *lines[first + 1 : last + 1]])
+    return _replace_lines(source, first, Block(whole, block.replacement))
+
+
+def _code_lines(lines: Sequence[str]) -> list[int]:
+    """Return which lines are neither empty nor only a comment."""
+    return [number for number, line in enumerate(lines) if line.strip() and not line.strip().startswith("//")]
 
 
 def _apply_piece(block: Block, source: str) -> str | int:

@@ -8,6 +8,7 @@ from cutegen_core.kernel.locked_regions import locked_regions
 from cutegen_core.propose.model_error import ModelErrorKind
 from cutegen_core.propose.port import Call, ProposalRequest, Unparsed
 from cutegen_core.propose.replies.parsing import ParsedReply, UnparsedReply, parse_reply
+from cutegen_core.propose.replies.patching import written
 from cutegen_core.propose.replies.reply_text import extract_answer
 from cutegen_core.records.candidate import content_key
 
@@ -34,9 +35,8 @@ def read_kernel(call: Call, request: ProposalRequest) -> ParsedReply | Unparsed:
     parsed = _parse(call, request, base)
     if isinstance(parsed, UnparsedReply):
         cut = f" {_CUT_OFF}." if call.finish in _CUT else ""
-        return Unparsed(
-            call.reply, parsed.reason + cut, parsed.patch_failed, idea_of(request), partial=bool(parsed.partial)
-        )
+        kept = "\n".join(map(written, parsed.misfits)) if parsed.partial else ""
+        return Unparsed(call.reply, parsed.reason + cut, parsed.patch_failed, idea_of(request), misfits=kept)
     reason = _objection(parsed, call, request, base)
     return Unparsed(call.reply, reason, idea=idea_of(request)) if reason else parsed
 

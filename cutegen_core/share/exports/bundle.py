@@ -159,6 +159,11 @@ def build(
         UsageError: it does not compile, or the benchmark workloads have different contracts.
     """
     kernel = kernel_file.parse(source)
+    if names := kernel.size_names():
+        raise UsageError(
+            f"the kernel has {', '.join(names)} among its template arguments, so it is another one for each size: "
+            "it cannot be exported. Pass them as arguments, or as literals with a 'when'"
+        )
     timed = problem.with_role(WorkloadRole.BENCHMARK) or problem.workloads[:1]
     known = signatures or _ask_signatures(problem, timed)
     shapes = {workload.name: known[workload.name] for workload in timed}

@@ -21,10 +21,11 @@ class Clocked:
 
     def __init__(self, name, us, *, fails_at=None, unseen_us=None, noise=0.002):
         self.name, self.us, self.fails_at, self.unseen_us, self.noise = name, us, fails_at, unseen_us, noise
-        self.rounds, self.seen, self.random = 0, set(), random.Random(name)
+        self.rounds, self.runs, self.seen, self.random = 0, 0, set(), random.Random(name)
 
     def measure_round(self, order, warm_runs, seconds):
         self.rounds += 1
+        self.runs += warm_runs + len(order)
         if self.rounds == self.fails_at:
             raise Dropped(Status.RUNTIME_ERROR, f"{self.name} failed")
         taken = [self.us if self.unseen_us is None or i in self.seen else self.unseen_us for i in order]
@@ -147,7 +148,7 @@ def test_it_rests_after_each_round_as_long_as_that_one_has_worked(monkeypatch):
 def test_a_slow_baseline_sits_rounds_out():
     slow = Clocked("eager", 1e6)
     found = measured(Clocked("candidate", 100.0), slow)
-    assert slow.rounds - 2 == 4
+    assert slow.rounds == 1 + 4, "one to know how long it takes"
     assert found.timings()[1].n == 4
     assert found.speedups(0.005)[0].word is Word.FASTER
 
@@ -169,3 +170,13 @@ def test_a_race_leaves_out_who_was_throttled_all_the_time():
     found.race([Clocked("0", 100.0), Clocked("1", 90.0)], 2)
     assert found.samples() == {}
     assert {u.contender for u in found.untimed} == {"0", "1"}
+
+
+@pytest.mark.parametrize(("us", "most"), [(60e3, 13), (2e6, 10)])
+def test_a_slow_kernel_has_its_times_after_few_runs(us, most):
+    slow = Clocked("candidate", us)
+    found = measured(slow, Clocked("eager", 150.0))
+    assert slow.runs <= most
+    assert len(found.samples()["candidate"]) >= 4
+    with pytest.raises(Dropped, match="has never seen"):
+        measured(Clocked("candidate", us, unseen_us=1.5 * us))

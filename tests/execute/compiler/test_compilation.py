@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cutegen_core.execute.compiler.collisions import collisions
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.compiler.compile_server import CompileLimits
 from cutegen_core.kernel.kernel_file import parse
@@ -344,3 +345,40 @@ def test_the_server_recovers_from_kill_9(compiler):
     assert compiler._servers.first._process.pid != server
     folder = Path(os.environ["CUTEGEN_HOME"]) / "cache" / "prelude"
     assert not (folder / str(server)).exists()
+
+
+def with_helper(helper, call):
+    """RELU with a helper of its own in line 13, and a call of it in line 20."""
+    source = RELU.replace("using namespace cute;\n", f"using namespace cute;\n{helper}\n")
+    return source.replace("  long base", f"  {call};\n  long base")
+
+
+COPY = "template <class A, class B> __device__ void copy(A const& a, B& b) { b(0) = a(0); }"
+GEMM = "template <class A> __device__ float gemm(A const& a, A const& b, A const& c) { return a(0) * b(0); }"
+PRODUCT = "__device__ float product(float a, float b) { return a * b; }"
+FILL = "template <class T> __device__ float fill(T& a, float v) { return v; }"
+
+
+@pytest.mark.parametrize(
+    ("name", "helper", "call"),
+    [
+        ("copy", COPY, "copy(in, in)"),
+        ("product", PRODUCT, "out[0] = product(in(0), 2.0f)"),
+        pytest.param("gemm", GEMM, "out[0] = gemm(in, in, in)", marks=pytest.mark.thorough),
+        pytest.param("fill", FILL, "fill(in, 1.0f)", marks=pytest.mark.thorough),
+    ],
+)
+def test_a_helper_with_a_name_of_cutes_is_named_where_it_is_defined(compiler, name, helper, call):
+    kernel = parse(with_helper(helper, call))
+    result = compiler.compile(kernel)
+    assert result.status is Status.COMPILE_ERROR
+    (told,) = collisions(result.diagnostics, kernel)
+    assert told.line == 13
+    assert told.message.startswith(f"`{name}` is a name of CuTe's, too")
+
+
+def test_an_error_about_cutes_own_function_is_no_collision(compiler):
+    kernel = parse(with_helper("__device__ float twice(float a) { return 2 * a; }", "copy(in, in)"))
+    result = compiler.compile(kernel)
+    assert result.status is Status.COMPILE_ERROR
+    assert collisions(result.diagnostics, kernel) == ()

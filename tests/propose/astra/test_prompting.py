@@ -8,10 +8,12 @@ import pytest
 
 from cutegen_core.machine.device import choose_device
 from cutegen_core.problems import library, suite
-from cutegen_core.propose.astra import prompting
-from cutegen_core.propose.port import Attempt, BenchmarkShape, ProposalRequest
+from cutegen_core.propose.astra import prompting, rounds
+from cutegen_core.propose.astra.single import SingleAgentStrategy
+from cutegen_core.propose.astra.strategy import ROLES, AstraStrategy
+from cutegen_core.propose.port import Ask, Attempt, BenchmarkShape, Call, ProposalRequest, Unparsed
 from cutegen_core.records.candidate import Author, Candidate
-from cutegen_core.records.event import SuiteTried
+from cutegen_core.records.event import AnsweredBy, Role, SuiteTried
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.performance import ShapeTime
 from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec, Values, WorkloadRole
@@ -111,3 +113,25 @@ def test_a_small_context_loses_the_oldest_attempts_and_says_so() -> None:
     less = prompting.planning(replace(request, context_tokens=whole.tokens - 300), "x")
     assert less.tokens <= whole.tokens - 300
     assert "step 1 of what was tried" in less.left_out
+
+
+def test_a_question_is_asked_again_only_where_the_context_has_room_for_it() -> None:
+    request = request_for(SERVING[0])
+    prompt = prompting.planning(request, "x")
+    again = rounds.refusing(prompt, "it names no idea", request)
+    assert again is not None
+    assert again.text.endswith("Your answer was refused: it names no idea. Answer again.\n")
+    assert rounds.refusing(prompt, "it names no idea", replace(request, context_tokens=again.tokens)) == again
+    assert rounds.refusing(prompt, "it names no idea", replace(request, context_tokens=again.tokens - 1)) is None
+
+
+@pytest.mark.parametrize(
+    "strategy", [SingleAgentStrategy(AnsweredBy.LLM), AstraStrategy(dict.fromkeys(ROLES, AnsweredBy.LLM))]
+)
+def test_no_strategy_asks_again_beyond_the_context(strategy: SingleAgentStrategy | AstraStrategy) -> None:
+    request = replace(request_for(SERVING[0]), base_trial=plain_failure())
+    prompt = prompting.mending(request)
+    role = Role.PROPOSER if isinstance(strategy, SingleAgentStrategy) else Role.CODING
+    asked = replace(request, calls=(Call(role, prompt.text, "no kernel"),))
+    assert isinstance(strategy.respond(asked), Ask)
+    assert isinstance(strategy.respond(replace(asked, context_tokens=prompt.tokens + 1)), Unparsed)

@@ -12,14 +12,26 @@ from cutegen_core.problems.library import load
 from cutegen_core.propose.cutegen import prompting
 from cutegen_core.propose.cutegen.menus import open_items, profile_reason
 from cutegen_core.propose.cutegen.strategy import CutegenStrategy
+from cutegen_core.propose.cutegen.switches import ABLATIONS, uses_cute
 from cutegen_core.propose.families.classify import classify
 from cutegen_core.propose.families.family import menu, registered
-from cutegen_core.propose.port import Ask, Attempt, ProposalRequest, WantsStudy
+from cutegen_core.propose.port import (
+    Ask,
+    Attempt,
+    BenchmarkShape,
+    Call,
+    Finished,
+    Proposal,
+    ProposalRequest,
+    Unparsed,
+    WantsStudy,
+)  # fmt: skip
 from cutegen_core.propose.prompting import rendering
 from cutegen_core.propose.prompting.offers import offered
+from cutegen_core.propose.prompting.rendering import PLAIN_EXAMPLE
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.decision import StudyKind
-from cutegen_core.records.event import AnsweredBy
+from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.records.performance import (
     Bound,
     Conditions,
@@ -99,6 +111,8 @@ CLASSES = {
     "batched_matmul": "gemm",
     "matvec": "gemm",
     "matmul_bias_relu": "gemm",
+    "conv_bias_relu": "convolution and pooling",
+    "cumsum": "scan",
 }
 
 
@@ -351,7 +365,7 @@ def test_the_families_that_always_had_an_exemplar_have_it():
     solved = {name: family.exemplar_solves for name, family in OWN_EXEMPLARS.items()}
     assert solved.items() >= {
         ("elementwise", "silu_and_mul"), ("reduction", "layernorm"), ("softmax and attention", "softmax"),
-        ("gemm", "matmul_bias_relu"),
+        ("gemm", "matmul_bias_relu"), ("convolution and pooling", "conv_bias_relu"), ("scan", "cumsum"),
     }  # fmt: skip
     assert FAMILIES["fused chain"].exemplar == FAMILIES["gemm"].exemplar
 
@@ -447,14 +461,20 @@ def test_what_the_kernel_does_already_is_not_offered(request_for):
 
 
 def test_the_estimate_and_the_resources_stand_under_the_kernel_and_in_the_history(request_for):
-    trial = replace(passed_trial(), estimate=KernelEstimate(120.0, 120.0, 4.0, 80.0))
+    request = request_for("layernorm")
+    shape = BenchmarkShape(request.problem.with_role(WorkloadRole.BENCHMARK)[0], request.signature)
+    timed = replace(RESOURCES.occupancy[0], workload=shape.workload.name)
+    other = replace(SPENT, kernel="for_short_rows<256>")
+    spent = replace(RESOURCES, kernels=(SPENT, other), occupancy=(timed, replace(timed, workload="a small one")))
+    trial = replace(passed_trial(), estimate=KernelEstimate(120.0, 120.0, 4.0, 80.0), resources=spent)
     step = replace(tried("seed: plain")[0], cost="estimate 120 µs, 32 registers, 1024 B shared")
     request = replace(
-        request_for("layernorm"), base=Candidate(EXAMPLE, Author.MODEL), base_trial=trial, attempts=(step,)
+        request, base=Candidate(EXAMPLE, Author.MODEL), base_trial=trial, attempts=(step,), shapes=(shape,)
     )
     text = prompting.optimise(request).text
     assert "Passed, not measured; estimate 120 µs, 67 % of the bound (memory 120 µs, arithmetic 4 µs)" in text
-    assert "scale<256>: 32 registers, 16 B spilled, 1024 B shared; SASS: FFMA 12" in text
+    assert re.search(r"scale<256>: 32 registers, 16 B spilled, .*, 0.1 waves; SASS: FFMA 12", text)
+    assert text.count("SASS") == 1, "the instructions of a kernel that no timed workload launches are no one's concern"
     assert "- step 1: seed: plain -> x; estimate 120 µs, 32 registers, 1024 B shared" in text
 
 
@@ -564,3 +584,77 @@ def test_what_does_not_fit_is_left_out_and_named(request_for):
     assert open_items(request.attempts, menu(FAMILIES["softmax and attention"], "sm_90a"))[0].key in fewer.text
     hopeless = prompting.optimise(replace(request, context_tokens=10))
     assert "nothing more can be left out" in hopeless.left_out[-1]
+
+
+# ---- variants of the strategy, for ablations
+
+
+def asked(key, request):
+    return CutegenStrategy(ABLATIONS[key].switches).respond(request)
+
+
+def going_on(request_for, name="layernorm"):
+    base = Candidate("/* cutegen */ int x;", Author.MODEL, idea="plain")
+    return replace(request_for(name), base=base, base_trial=passed_trial(), attempts=tried("plain"))
+
+
+def replied(request, role, reply):
+    return replace(request, calls=(Call(role, "prompt", reply),))
+
+
+def test_without_menus_no_idea_is_offered_and_no_menu_ends_the_session(request_for):
+    request = going_on(request_for)
+    items = offered(request)
+    whole, bare = CutegenStrategy().respond(request), asked("cutegen-no-menus", request)
+    assert all(f"- {item.key} (" in whole.prompt for item in items)
+    assert not any(item.text in bare.prompt for item in items)
+    assert "Give it a name of your own" in bare.prompt
+    done = replace(request, attempts=tried("plain", *(item.key for item in items)))
+    assert isinstance(CutegenStrategy().respond(done), WantsStudy)
+    assert isinstance(asked("cutegen-no-menus", done), Ask)
+    again = asked("cutegen-no-menus", replied(request, Role.PROPOSER, f"Idea: plain: again\n```cpp\n{EXAMPLE}```\n"))
+    assert "the idea 'plain' was tried before" in again.prompt
+
+
+def test_a_profile_is_in_no_step_or_in_each(request_for):
+    request = replace(going_on(request_for), can_profile=True)
+    assert isinstance(CutegenStrategy().respond(request), Ask), "structure is still moving"
+    study = asked("cutegen-profile-always", request)
+    assert (study.study, study.reason) == (StudyKind.PROFILE, "in each step")
+    stalled = replace(request, attempts=tried("a", "b", "c", status=Status.TIMEOUT), instruction="profile it")
+    assert isinstance(CutegenStrategy().respond(stalled), WantsStudy)
+    assert isinstance(asked("cutegen-no-profile", stalled), Ask)
+
+
+def test_plain_cuda_is_asked_for_shown_and_insisted_on(request_for):
+    request = request_for("matmul_bias_relu")
+    first = asked("cutegen-cuda", request).prompt
+    assert "one plain CUDA C++ kernel" in first
+    assert "#include <cute/tensor.hpp>" not in first
+    assert FAMILIES["gemm"].exemplar.strip() not in first
+    assert PLAIN_EXAMPLE.read_text().strip() in first
+    refused = asked("cutegen-cuda", replied(request, Role.PROPOSER, f"Idea: plain: x\n```cpp\n{EXAMPLE}```\n"))
+    assert "it uses CuTe or CUTLASS" in refused.prompt
+    plain = PLAIN_EXAMPLE.read_text().replace("template", "// not cute::copy\ntemplate", 1)
+    assert isinstance(
+        asked("cutegen-cuda", replied(request, Role.PROPOSER, f"Idea: plain: x\n```cpp\n{plain}```\n")), Proposal
+    )
+
+
+@pytest.mark.parametrize("code", ["cute::copy(a, b);", "using namespace cute;", "#include <cutlass/half.h>"])
+def test_what_is_no_plain_cuda_is_found_in_code_only(code):
+    assert uses_cute(f"/* cutegen */\n{code}\n")
+    assert not uses_cute(f"/* cutegen */\n// {code}\nint x;\n")
+
+
+def test_one_shot_is_one_call_and_one_kernel_whatever_becomes_of_it(request_for):
+    request = request_for("layernorm")
+    only = asked("cutegen-one-shot", request)
+    assert "## This step: the only one" in only.prompt
+    assert all(f"- {item.key}: " in only.prompt for item in offered(request))
+    assert isinstance(asked("cutegen-one-shot", replied(request, Role.PROPOSER, "no kernel")), Unparsed)
+    assert isinstance(asked("cutegen-one-shot", going_on(request_for)), Finished)
+    base = Candidate("/* cutegen */ int x;", Author.MODEL, idea="plain")
+    failed = replace(going_on(request_for), base=base, base_trial=compile_failure())
+    assert isinstance(asked("cutegen-one-shot", failed), Finished)
+    assert CutegenStrategy(ABLATIONS["cutegen-one-shot"].switches).max_repairs == 0

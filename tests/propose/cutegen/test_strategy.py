@@ -157,7 +157,10 @@ def test_blocks_that_fit_are_kept_and_only_the_others_asked_again(desk, serve):
     source = desk.store.text(state.steps[1].candidate)
     assert f"{USING} // one" in source
     assert f"inline void {name}" in source
-    assert "Your other blocks fit and are kept" in server.asked[2].prompt
+    again = server.asked[2].prompt.split("## Your answer could not be used")[1]
+    assert "Your other blocks fit and are kept" in again
+    assert "// two" in again
+    assert "// one" not in again, "a block that is kept is not told again"
     assert state.steps[1].idea == "mend"
 
 

@@ -305,3 +305,33 @@ def test_a_reply_of_many_blocks_that_do_not_fit_is_told_in_few_words():
 
 def test_nothing_is_kept_where_no_block_fits():
     assert parse_reply(edit("int a;", "int b;"), PARAMS).partial == ""
+
+
+COMMENTED = "/* cutegen */\n// adds\nint a = 1;\n// twice\nint b = 2;\n\n  int c = 3;\nint d = 3;\n"
+
+
+@pytest.mark.parametrize(
+    ("search", "replacement", "old", "new"),
+    [
+        ("int a = 1;\n// as it was\nint b = 2;", "int e;", "int a = 1;\n// twice\nint b = 2;", "int e;"),
+        ("// other words\nint b = 2;\nint c = 3;", "int e;", "int b = 2;\n\n  int c = 3;", "int e;"),
+        ("// moved\nint c = 3;\nint d = 3;", "int e;", "  int c = 3;\nint d = 3;", "  int e;"),
+    ],
+)
+def test_a_block_fits_by_its_code_where_only_comments_differ(search, replacement, old, new):
+    assert old in COMMENTED
+    parsed = parse_reply(edit(search, replacement), COMMENTED)
+    assert parsed.source == COMMENTED.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    "search",
+    ["// as it was", "// no code\n\n// at all", "// a slip\nint b = 3;", "// twice over\nint z = 1;\nint b = 2;"],
+)
+def test_a_block_whose_code_differs_fits_nowhere(search):
+    assert parse_reply(edit(search, "int e;"), COMMENTED).patch_failed
+
+
+def test_code_that_stands_twice_is_no_place_whatever_its_comments():
+    refused = parse_reply(edit("// here\nint b = 2;", "int e;"), COMMENTED + "int b = 2;\n")
+    assert "occurs 2 times" in refused.reason
