@@ -32,7 +32,7 @@ def write(region: Region, name: str, naming: Naming, suffix: str) -> tuple[Regio
     depth, columns = (-(-m.extent.size // _SLICE) * _SLICE for m in (region.reduced[1], region.outer[-1]))
     narrow = max(depth, columns) == _SLICE
     p = {"GROUPS": piece.param("GROUPS", 3 if narrow else 2, *((2, 3) if narrow else ()))}
-    p |= {"BN": piece.param("BN", 128, 64, 128, *((192,) if narrow else ()))}
+    p |= {"BN": piece.param("BN", 128, 64, 128, 192 if narrow else 176)}
     p |= {"STAGES": piece.param("STAGES", 2, 2, 3, 4), "TURNS": piece.param("TURNS", 1, 0, 1)}
     p |= {"DEPTH": piece.param("DEPTH", depth), "COLUMNS": piece.param("COLUMNS", columns)}
     queries = f"64 * {p['GROUPS']} * max({p['DEPTH']}, {p['COLUMNS']})"
