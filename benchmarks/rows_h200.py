@@ -1,14 +1,15 @@
 """The playbook's element, row, scan, loss and attention kernels on the GPU of this machine, in turns with torch.
 
-    python -m benchmarks.rows_h200 [--only softmax attention-fp16 ...] [--name NAME] [--budget-s 100] [--compilers 10] [--warmers 5]
+    python -m benchmarks.rows_h200 [--only softmax attention-fp16 ...] [--name NAME] [--budget-s 100] [--compilers 10]
 
 1. The playbook writes the last kernel of every case for this device; it is compiled, only the launch that the case's
    size takes. Meanwhile some processes run torch.compile on the cases, so that its cache has them.
 2. In one process each kernel, the eager reference and its compiled form run in turns over the same tensors, each sample
    after a flush of the L2. The kernel's whole result is held against the eager one's.
 
-A row is printed as soon as it is there; `results/NAME.json`, rows_h200 by default, has them all. Shares are of the copy bandwidth
-measured first in the same process, bytes counted once for each input and output; those of attention are of the peak.
+A row is printed as soon as it is there; `results/NAME.json`, rows_h200 by default, has them all. Shares are of the copy
+bandwidth measured first in the same process, bytes counted once for each input and output; those of attention are of
+the peak.
 `--compile-only` ends after the first step and needs no GPU. `--only` takes beginnings of names.
 """
 
