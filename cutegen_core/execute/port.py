@@ -82,6 +82,7 @@ class Executed:
     Attributes:
         status: PASSED, LAUNCH_ERROR, RUNTIME_ERROR, TIMEOUT, UNSUPPORTED, MEMORY_ERROR or INPUT_MODIFIED.
         approximate: whether it executed an instruction whose result `edge` moves.
+        switches: how often a thread was given its turn, since one that waits gives it away (emulator).
     """
 
     status: Status
@@ -89,6 +90,7 @@ class Executed:
     message: str = ""
     findings: tuple[Finding, ...] = ()
     approximate: bool = False
+    switches: int = 0
 
 
 Execute = Callable[[Execution], Executed]

@@ -2,7 +2,15 @@
 
 import pytest
 
-from cutegen_core.evaluate.stages.full_sizes import describe_sizes
+from cutegen_core.evaluate.stages.full_sizes import (
+    MOST_SWITCHES,
+    ChosenRun,
+    describe_sizes,
+    find_affordable,
+    limit_threads,
+)
+from cutegen_core.judge.reference_process.reduction import Cost
+from cutegen_core.records.launch import Launch, LaunchPlan
 from cutegen_core.records.problem import Workload, WorkloadRole
 
 OWN = {"rows": 4096, "dim": 16384, "shape": (3, 224), "eps": 1e-5}
@@ -32,3 +40,34 @@ def ran(**sizes):
 )
 def test_the_verdict_says_how_far_it_got(runs, words):
     assert describe_sizes(BENCHMARK, OWN, runs) == words
+
+
+def runs(*costs):
+    return [ChosenRun(ran(rows=elements), None, Cost(elements, flops)) for elements, flops in costs]
+
+
+@pytest.mark.parametrize(
+    ("costs", "switches", "rows"),
+    [
+        ([(4096, 0), (1024, 0), (64, 0)], MOST_SWITCHES // 64, 4096),  # 64 times as many just fit
+        ([(4096, 0), (1024, 0), (64, 0)], MOST_SWITCHES // 63, 1024),
+        (
+            [(256, 1 << 20), (128, 1 << 14), (64, 1 << 10)],
+            MOST_SWITCHES // 16,
+            128,
+        ),  # products grow faster than tensors
+        ([(256, 0), (128, 0), (64, 0)], MOST_SWITCHES, 64),
+        ([(64, 0)], 100 * MOST_SWITCHES, 64),
+    ],
+)
+def test_the_largest_run_is_taken_whose_threads_can_wait_so_often(costs, switches, rows):
+    assert find_affordable(runs(*costs), switches).workload.sizes["rows"] == rows
+
+
+@pytest.mark.parametrize(
+    ("blocks", "chosen"), [((64, 8, 4), (8, 4)), ((640, 64), (64,)), ((640, 65), ())], ids=["some", "smallest", "none"]
+)
+def test_no_run_is_tried_that_cannot_end_in_time(blocks, chosen):
+    """A block has 128 threads, and eight blocks are the most."""
+    made = [ChosenRun(ran(), LaunchPlan((Launch("k", (n, 1, 1), (128, 1, 1), 0, ()),)), Cost(1, 1)) for n in blocks]
+    assert tuple(one.plan.launches[0].grid[0] for one in limit_threads(made, 8 * 128)) == chosen

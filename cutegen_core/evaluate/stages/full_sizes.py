@@ -3,8 +3,9 @@
 1. The reference worker lists sizes that fit a budget (`Reference.find_full_sizes`): the benchmark's own, or ladders in
    each of which one size is the benchmark's.
 2. Of each ladder runs the largest that has no more threads than the emulator runs in about a second, and if possible
-   the benchmark's launches; if the kernel does not end in time, the smallest. The choice does not depend on how busy
-   the machine is, so that the verdict does not either.
+   the benchmark's launches; if the kernel does not end in time, the smallest. Of a kernel whose threads often wait the
+   smallest runs first, and the largest is run that should have no more switches between threads than take the emulator
+   about two seconds. The choice does not depend on how busy the machine is, so that the verdict does not either.
 3. `describe_sizes` says how far that got.
 """
 
@@ -20,6 +21,7 @@ from cutegen_core.evaluate.stages.preparing import PlannedKernel
 from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.judge.reference import Reference
 from cutegen_core.judge.reference_process.full_sizes import SizedRun
+from cutegen_core.judge.reference_process.reduction import Cost
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import Launch, LaunchPlan, ScalarArgument
 from cutegen_core.records.problem import Workload, WorkloadRole
@@ -30,14 +32,24 @@ MOST_THREADS = 1 << 22
 MOST_WAITING_THREADS = 1 << 18
 """The same where threads wait for one another: each costs about 2 µs."""
 
+_HOPELESS = 8
+"""A run with so many times the most threads would not end within its time limit, whatever the kernel."""
+
+OFTEN = 1 << 23
+"""Switches between threads in a small run of a kernel whose threads often wait."""
+
+MOST_SWITCHES = 1 << 24
+"""Of one run: each costs about 0.13 µs."""
+
 _WAITS = re.compile(r"__sync|__shfl|__ballot|__any|__all|__match|__reduce|cooperative_groups|barrier|\bbar\.|cp_async")
 
 
 class ChosenRun(NamedTuple):
-    """The workload of a run, and its launch plan."""
+    """The workload of a run, its launch plan, and what the reference does there."""
 
     workload: Workload
     plan: LaunchPlan
+    cost: Cost
 
 
 def plan_runs(
@@ -50,8 +62,24 @@ def plan_runs(
     wanted = _branches(planned.plans[benchmark.name])
     made = tuple(chosen for run in ladder if (chosen := _plan(reference, planned, benchmark, run)))
     most = MOST_WAITING_THREADS if _WAITS.search(planned.kernel.text) else MOST_THREADS
-    affordable = tuple(chosen for chosen in made if count_threads(chosen.plan) <= most) or made[-1:]
+    affordable = limit_threads(made, most)
     return tuple(chosen for chosen in affordable if _branches(chosen.plan) == wanted) or affordable
+
+
+def limit_threads(runs: Sequence[ChosenRun], most: int) -> tuple[ChosenRun, ...]:
+    """Return those with at most so many threads; else the last and smallest, unless that is hopeless."""
+    fitting = tuple(one for one in runs if count_threads(one.plan) <= most)
+    return fitting or tuple(last for last in runs[-1:] if count_threads(last.plan) <= _HOPELESS * most)
+
+
+def find_affordable(runs: Sequence[ChosenRun], switches: int) -> ChosenRun:
+    """Return the largest run that should need at most MOST_SWITCHES, where the last and smallest needed so many."""
+    smallest = runs[-1].cost
+    for one in runs[:-1]:
+        growth = max(one.cost.elements / max(smallest.elements, 1), one.cost.flops / max(smallest.flops, 1))
+        if switches * growth <= MOST_SWITCHES:
+            return one
+    return runs[-1]
 
 
 def _plan(reference: Reference, planned: PlannedKernel, benchmark: Workload, run: SizedRun) -> ChosenRun | None:
@@ -60,7 +88,7 @@ def _plan(reference: Reference, planned: PlannedKernel, benchmark: Workload, run
     name = f"{benchmark.name} at {told}" if told else f"{benchmark.name}, here"
     workload = replace(benchmark, role=WorkloadRole.CORRECTNESS, sizes=run.sizes, name=name)
     try:
-        return ChosenRun(workload, planned.plan_for(reference.signature(workload), name))
+        return ChosenRun(workload, planned.plan_for(reference.signature(workload), name), run.cost)
     except KernelFileError:
         return None
 

@@ -7,10 +7,11 @@
    the expected values are computed only after the first run. Both runs must agree bit for bit, unless the kernel
    declares itself nondeterministic; then both are judged. Approximate instructions err downward, as far as documented;
    a kernel that executes some runs once more with errors upward.
-   The emulator makes these runs on all processors, those of the next workload, too, before they are judged (`ahead`).
 4. Kinds of values that `get_inputs` does not draw run once each (`other_values`).
 5. An executor that does not run the benchmark runs sizes near it (`full_sizes`), on given values and on dominant ones.
    A launch that occurs in none of all these runs is reported.
+
+The emulator makes the runs on all processors, those of the next workload, too, before they are judged (`ahead`).
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ import os
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from cutegen_core.evaluate.stages.ahead import RunsAhead
-from cutegen_core.evaluate.stages.full_sizes import ChosenRun, describe_sizes, plan_runs
+from cutegen_core.evaluate.stages.full_sizes import OFTEN, ChosenRun, describe_sizes, find_affordable, plan_runs
 from cutegen_core.evaluate.stages.other_values import choose_values, replace_values
 from cutegen_core.evaluate.stages.preparing import CompiledCandidate, PlannedKernel
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
@@ -57,11 +59,12 @@ class _Ran(NamedTuple):
 
 @dataclass(frozen=True)
 class _PreparedWorkload:
-    """A small workload whose inputs are written.
+    """A workload whose inputs are written.
 
     Attributes:
         folder: of its outputs, one folder a run.
         checked: whether the instrumented build runs on it, too.
+        derived: whether its values keep the structure of the file's own.
     """
 
     workload: Workload
@@ -69,6 +72,7 @@ class _PreparedWorkload:
     inputs: Mapping[TensorSpec, Path]
     folder: Path
     checked: bool
+    derived: bool = False
 
     @property
     def checked_run(self) -> Path:
@@ -85,6 +89,18 @@ class _PreparedWorkload:
     @property
     def upper_run(self) -> Path:
         return self.folder / "upper"
+
+
+class _OneRun(NamedTuple):
+    """A run that is made once; `derived` values keep the structure of the file's own."""
+
+    workload: Workload
+    plan: LaunchPlan
+    derived: bool
+
+
+def _given(one: ChosenRun) -> list[_OneRun]:
+    return [_OneRun(one.workload, one.plan, derived=False)]
 
 
 def _remove(made: _PreparedWorkload) -> None:
@@ -113,40 +129,51 @@ class CorrectnessStage:
     watch: Watch
     verdicts: list[WorkloadVerdict] = field(default_factory=list)
     sizes: list[str] = field(default_factory=list)
+    _switches: dict[str, int] = field(default_factory=dict)
+    """Of the runs on a workload, the most."""
 
     def run(self) -> StageFailure | None:
         """Test every workload; its instrumented run comes before its plain ones."""
         scratch = Path(tempfile.mkdtemp(prefix="trial-", dir=self.reference.scratch))
         try:
             with self.executor.open(self.compiled.plain) as execute:
-                failure = self._test_small(scratch, execute)
-                if failure:
-                    return failure
-                for workload, base in choose_values(self.reference):
-                    failure = self._test_once(workload, self.planned.plans[base.name], scratch, execute, derived=True)
-                    if failure:
-                        return failure
-                return None if self.executor.measures_speed else self._test_sizes(scratch, execute)
+                failure = self._test_small(scratch, execute) or self._test_values(scratch, execute)
+                return failure or (None if self.executor.measures_speed else self._test_sizes(scratch, execute))
         finally:
+            self._ahead.close()
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _test_small(self, scratch: Path, execute: Execute) -> StageFailure | None:
-        """Test the small workloads in their order; where runs are begun ahead, also those of the next workload."""
+        """Test the small workloads in their order."""
         small = self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)
-        prepared: deque[_PreparedWorkload] = deque()
+        prepared = (self._prepare(workload, scratch / str(n), execute) for n, workload in enumerate(small))
+        return self._test_in_turn(prepared, partial(self._test_workload, execute=execute), 2)
+
+    def _test_values(self, scratch: Path, execute: Execute) -> StageFailure | None:
+        """Test the kinds of values that the file does not draw."""
+        chosen, plans = choose_values(self.reference), self.planned.plans
+        runs = (_OneRun(workload, plans[base.name], derived=True) for workload, base in chosen)
+        return self._test_once(runs, scratch, execute)
+
+    def _test_in_turn(
+        self,
+        prepared: Iterator[_PreparedWorkload],
+        test: Callable[[_PreparedWorkload], StageFailure | None],
+        ahead: int,
+    ) -> StageFailure | None:
+        """Test each; where runs are begun ahead, as many are prepared at a time."""
+        begun: deque[_PreparedWorkload] = deque()
         try:
-            for number in range(len(small)):
-                for each in range(number + len(prepared), min(number + (2 if self._threads else 1), len(small))):
-                    prepared.append(self._prepare(small[each], scratch / str(each), execute))
-                failure = self._test_workload(prepared[0], execute)
-                if failure:
+            while True:
+                begun.extend(islice(prepared, (ahead if self._threads else 1) - len(begun)))
+                failure = test(begun[0]) if begun else None
+                if failure or not begun:
                     return failure
-                _remove(prepared.popleft())
-            return None
+                _remove(begun.popleft())
         finally:
-            self._ahead.close()
-            for each_left in prepared:
-                _remove(each_left)
+            self._ahead.drop()
+            for left in begun:
+                _remove(left)
 
     @cached_property
     def _ahead(self) -> RunsAhead[_Ran]:
@@ -194,47 +221,91 @@ class CorrectnessStage:
         self, benchmark: Workload, scratch: Path, execute: Execute, ran: list[ChosenRun]
     ) -> StageFailure | None:
         """Run the largest of each ladder; after a run that did not end in time, the smallest of this and the others."""
-        slow = False
+        slow, often = False, max(self._switches.values(), default=0) > OFTEN
         for ladder in self.reference.find_full_sizes(benchmark):
             runs = plan_runs(self.reference, self.planned, benchmark, ladder)
+            if often and runs and not slow:
+                failure, slow = self._test_by_smallest(runs, scratch, execute, ran)
+                if failure:
+                    return failure
+                continue
             for one in runs[-1:] if slow else (*runs[:1], *runs[1:][-1:]):
-                failure = self._test_once(one.workload, one.plan, scratch, execute)
-                failure = failure or self._test_ends(one, scratch, execute)
+                failure = self._test_size(one, [*_given(one), *self._ends(one)], scratch, execute)
                 if failure is None:
                     ran.append(one)
                     break
                 if failure.status is not Status.TIMEOUT:
                     return failure
-                self.verdicts.pop()  # too slow for the emulator: nothing is known about the kernel
                 slow = True
         return None
 
-    def _test_ends(self, one: ChosenRun, scratch: Path, execute: Execute) -> StageFailure | None:
-        """Run once more with one dominant element a row, in the last place of the first: a part left out shows."""
-        ends = replace_values(one.workload, Values.DOMINANT)
-        if not any(workload.values is ends.values for workload, _ in choose_values(self.reference)):
-            return None
-        failure = self._test_once(ends, one.plan, scratch, execute, derived=True)
-        if failure and failure.status is Status.TIMEOUT:
-            self.verdicts.pop()  # as above
-            return None
-        return failure
+    def _test_by_smallest(
+        self, runs: Sequence[ChosenRun], scratch: Path, execute: Execute, ran: list[ChosenRun]
+    ) -> tuple[StageFailure | None, bool]:
+        """Run the smallest, then the largest that should end in time; return a failure, and whether one did not."""
+        one = runs[-1]
+        failure = self._test_size(one, _given(one), scratch, execute)
+        if failure is None:
+            smallest, one = one, find_affordable(runs, self._switches[one.workload.name])
+            rest = self._ends(one) if one is smallest else [*_given(one), *self._ends(one)]
+            failure = self._test_size(one, rest, scratch, execute)
+            ran.append(smallest if failure else one)
+        slow = failure is not None and failure.status is Status.TIMEOUT
+        return None if slow else failure, slow
 
-    def _test_once(
-        self, workload: Workload, plan: LaunchPlan, scratch: Path, execute: Execute, *, derived: bool = False
+    def _test_size(
+        self, one: ChosenRun, runs: Sequence[_OneRun], scratch: Path, execute: Execute
     ) -> StageFailure | None:
-        """Run once and judge; `derived` values keep the structure of the file's own.
+        """Make these runs at one size; what takes too long leaves no verdict: nothing is known about the kernel."""
+        failure = self._test_once(runs, scratch, execute)
+        if failure is None or failure.status is not Status.TIMEOUT:
+            return failure
+        slow = self.verdicts.pop()
+        return failure if slow.workload == one.workload.name else None
+
+    def _ends(self, one: ChosenRun) -> list[_OneRun]:
+        """Return a run with one dominant element a row, in the last place of the first: a part left out shows."""
+        ends = replace_values(one.workload, Values.DOMINANT)
+        judged = any(workload.values is ends.values for workload, _ in choose_values(self.reference))
+        return [_OneRun(ends, one.plan, derived=True)] if judged else []
+
+    def _test_once(self, runs: Iterable[_OneRun], scratch: Path, execute: Execute) -> StageFailure | None:
+        """Run on each workload once and judge.
 
         Approximate instructions do not err here: over a long row their errors would add up as they do on no device.
         """
+        prepared = (
+            self._prepare_once(_PreparedWorkload(
+                workload, plan, self.reference.write_inputs(workload, self.seed, derived=derived),
+                scratch / f"once-{n}", checked=False, derived=derived,
+            ), execute)
+            for n, (workload, plan, derived) in enumerate(runs)
+        )  # fmt: skip
+        return self._test_in_turn(prepared, partial(self._judge_once, execute=execute), self._threads + 1)
+
+    def _prepare_once(self, made: _PreparedWorkload, execute: Execute) -> _PreparedWorkload:
         raise_if_stopped(self.watch)
-        self.watch.say(f"workload {workload.name}")
-        inputs = self.reference.write_inputs(workload, self.seed, derived=derived)
-        try:
-            return self._run_and_judge(workload, plan, inputs, scratch / "first", execute, EXACT, derived=derived)
-        finally:
-            for folder in {path.parent for path in inputs.values()}:
-                shutil.rmtree(folder, ignore_errors=True)
+        made.folder.mkdir()
+        self._ahead.begin(made.first_run, partial(self._run_once, made, execute))
+        return made
+
+    def _run_once(self, made: _PreparedWorkload, execute: Execute, edge: int = EXACT) -> _Ran:
+        folder = made.upper_run if edge == UPPER_EDGE else made.first_run
+        return self._execute(
+            execute, self.compiled.plain, made.workload, made.plan, made.inputs, folder, NAN_POISON, "forward", edge
+        )
+
+    def _judge_once(self, made: _PreparedWorkload, execute: Execute) -> StageFailure | None:
+        raise_if_stopped(self.watch)
+        self.watch.say(f"workload {made.workload.name}")
+        return self._judge_plain(made, self._ahead.result(made.first_run, partial(self._run_once, made, execute)))
+
+    def _judge_plain(self, made: _PreparedWorkload, ran: _Ran) -> StageFailure | None:
+        """Judge what the plain build wrote in forward order."""
+        if ran.executed.status is not Status.PASSED:
+            self._record(made.workload, "plain", "forward", ran.executed)
+            return StageFailure(ran.executed.status, ran.executed.message)
+        return self._judge(made.workload, "plain", "forward", ran.executed, ran.outputs, derived=made.derived)
 
     def _check(self, made: _PreparedWorkload) -> StageFailure | None:
         ran, outputs = self._ahead.result(made.checked_run, partial(self._run_checked, made))
@@ -277,11 +348,8 @@ class CorrectnessStage:
 
     def _compare(self, made: _PreparedWorkload, execute: Execute) -> StageFailure | None:
         workload = made.workload
-        ran, first = self._ahead.result(made.first_run, partial(self._run_first, made, execute))
-        if ran.status is not Status.PASSED:
-            self._record(workload, "plain", "forward", ran)
-            return StageFailure(ran.status, ran.message)
-        failure = self._judge(workload, "plain", "forward", ran, first)
+        ran, first = begun = self._ahead.result(made.first_run, partial(self._run_first, made, execute))
+        failure = self._judge_plain(made, begun)
         if failure:
             return failure
         again, second = self._ahead.result(made.second_run, partial(self._run_second, made, execute))
@@ -303,26 +371,7 @@ class CorrectnessStage:
 
     def _compare_upper_edge(self, made: _PreparedWorkload, execute: Execute) -> StageFailure | None:
         """Judge a run in which approximate instructions err upward."""
-        return self._run_and_judge(made.workload, made.plan, made.inputs, made.upper_run, execute, UPPER_EDGE)
-
-    def _run_and_judge(
-        self,
-        workload: Workload,
-        plan: LaunchPlan,
-        inputs: Mapping[TensorSpec, Path],
-        folder: Path,
-        execute: Execute,
-        edge: int,
-        *,
-        derived: bool = False,
-    ) -> StageFailure | None:
-        """Run the plain build once, in forward order, and judge what it wrote."""
-        plain = self.compiled.plain
-        ran, outputs = self._execute(execute, plain, workload, plan, inputs, folder, NAN_POISON, "forward", edge)
-        if ran.status is not Status.PASSED:
-            self._record(workload, "plain", "forward", ran)
-            return StageFailure(ran.status, ran.message)
-        return self._judge(workload, "plain", "forward", ran, outputs, derived=derived)
+        return self._judge_plain(made, self._run_once(made, execute, UPPER_EDGE))
 
     @property
     def _second_poison(self) -> int:
@@ -370,6 +419,7 @@ class CorrectnessStage:
         self, workload: Workload, mode: str, order: str, ran: Executed, comparisons: tuple[Comparison, ...] = ()
     ) -> None:
         order = order if self.executor.has_thread_orders else ""
+        self._switches[workload.name] = max(ran.switches, self._switches.get(workload.name, 0))
         self.verdicts.append(
             WorkloadVerdict(
                 workload.name, mode, self.seed, ran.status, ran.seconds, order, ran.message, comparisons, ran.findings

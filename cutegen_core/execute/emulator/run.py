@@ -265,7 +265,8 @@ def _judge(answer: AnswerFields, execution: Execution) -> Executed:
         raise MachineError(f"the emulator's runner: {message}")
     warnings = (_read_finding(answer, execution, "warning-"),) if "warning-status" in answer else ()
     if status == "PASSED":
-        return Executed(Status.PASSED, 0.0, findings=warnings, approximate=answer["approximate"] == ["1"])
+        approximate, switches = answer["approximate"] == ["1"], int(answer["switches"][0])
+        return Executed(Status.PASSED, 0.0, findings=warnings, approximate=approximate, switches=switches)
     if status in ("UNRESOLVED", "REFUSED"):
         text = message if status == "REFUSED" else f"the kernel uses {message!r}, which is not there for device code"
         return Executed(Status.LAUNCH_ERROR, 0.0, text)

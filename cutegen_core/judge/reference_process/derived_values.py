@@ -2,8 +2,9 @@
 
 1. `draw_derived` gives every input other values of one kind (`derived_inputs`).
 2. `find_basis` decides whether a kernel can be judged on them: the reference is defined there, and accurate enough at
-   the declared precision. Its yardstick is the larger of the reference's own error and of what rounding the inputs
-   changes: an honest kernel may add up in another order, so that luck of the reference's order does not count.
+   the declared precision. Its yardstick is the largest of the reference's own error, of what rounding the inputs
+   changes, and of what rounding every result on the way changes: an honest kernel may add up in another order, so that
+   luck of the reference's order does not count.
 3. What becomes of NaN and infinities is judged only where the reference defines it: where an output does not depend on
    the special input (zero times NaN), or infinity has a finite limit, either answer is right.
 """
@@ -21,7 +22,7 @@ from cutegen_core.judge.correctness import Array, Precision
 from cutegen_core.judge.reference_process import tracing
 from cutegen_core.judge.reference_process.derived_inputs import Drawn, draw_derived, replace_special, structure_of
 from cutegen_core.judge.reference_process.drawing import widen
-from cutegen_core.judge.reference_process.expected import Expected, expect, run_exact, to_array
+from cutegen_core.judge.reference_process.expected import Expected, expect, run_exact, run_rounded, to_array
 from cutegen_core.judge.reference_process.input_structure import InputStructure
 from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate
 from cutegen_core.records.errors import ProblemError
@@ -93,6 +94,7 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
             run_exact(drawn.live, _round_inputs(drawn.live, values, seed))
             for seed in range(1, 1 + (_ROUNDINGS if small else 1))
         )
+        again.append(run_rounded(drawn.live, drawn.live.tensors, 1))
         stand_ins = tuple(run_exact(drawn.live, tensors) for tensors in drawn.stand_ins)
         excused = values not in SPECIAL_VALUES and _is_excused(drawn.live, expected.exact)
     except Exception as error:

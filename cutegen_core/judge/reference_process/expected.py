@@ -7,7 +7,7 @@ reduced-precision reductions are off.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,10 @@ from cutegen_core.judge.reference_process.loading.live import Live, describe, ou
 from cutegen_core.records.errors import ProblemError
 
 _NARROWER = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+
+_ROUNDING = 2.0**-24
+_WHOLE = ("floor", "ceil", "round", "trunc", "sign", "sgn")
+"""Operations whose results are whole numbers, which no kernel rounds."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,16 @@ def run_exact(live: Live, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Te
         torch.set_default_dtype(torch.float32)
 
 
+def run_rounded(live: Live, tensors: Mapping[str, torch.Tensor], seed: int) -> tuple[torch.Tensor, ...]:
+    """Call the reference in float64, with the result of every operation moved by at most a rounding of float32.
+
+    What differs from `run_exact` is what any kernel that computes in float32 may give: where values cancel, the
+    reference at its declared precision may by luck lose nothing.
+    """
+    with _Rounding(seed):
+        return run_exact(live, tensors)
+
+
 def run(live: Live, tensors: dict[str, torch.Tensor], seed: int = 0) -> tuple[torch.Tensor, ...]:
     """Call the reference once on these tensors; errors of the file's code pass through."""
     seed_torch(seed)
@@ -115,6 +129,55 @@ class _Exact(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if given.get("dtype") in _NARROWER:
             given["dtype"] = torch.float64
         return func(*args, **given)
+
+
+class _Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Multiplies the new float64 results of operations by random numbers within a rounding of float32 around one.
+
+    Views, results written in place, and what is made of no floating tensor or gives whole numbers stay as they are.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._generator = torch.Generator().manual_seed(seed)
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Return that nothing compiles this, as above."""
+        return False
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., object],
+        types: Sequence[type],
+        args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
+        made = func(*args, **(kwargs or {}))
+        schema = func._schema  # type: ignore[attr-defined]
+        exact = func.__name__.partition(".")[0] in _WHOLE or any(r.alias_info is not None for r in schema.returns)
+        if exact or not any(_is_wide(given) for given in _tensors_of(args)):
+            return made
+        return type(made)(map(self._round, made)) if isinstance(made, tuple | list) else self._round(made)
+
+    def _round(self, made: object) -> object:
+        if not _is_wide(made):
+            return made
+        assert isinstance(made, torch.Tensor)
+        step = torch.rand(made.shape, generator=self._generator, dtype=torch.float64)
+        return made.mul_(1 + (2 * step - 1) * _ROUNDING)
+
+
+def _tensors_of(given: object) -> Iterator[torch.Tensor]:
+    if isinstance(given, tuple | list):
+        for one in given:
+            yield from _tensors_of(one)
+    elif isinstance(given, torch.Tensor):
+        yield given
+
+
+def _is_wide(given: object) -> bool:
+    return isinstance(given, torch.Tensor) and given.dtype is torch.float64
 
 
 def _upcast(tensor: torch.Tensor) -> torch.Tensor:

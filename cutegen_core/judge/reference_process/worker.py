@@ -29,7 +29,7 @@ from cutegen_core.judge.reference_process import (
 from cutegen_core.judge.reference_process.derived_inputs import Drawn, draw_derived
 from cutegen_core.judge.reference_process.derived_values import Basis
 from cutegen_core.judge.reference_process.drawing import widen
-from cutegen_core.judge.reference_process.expected import Expected, expect, run
+from cutegen_core.judge.reference_process.expected import Expected, expect, run, run_rounded
 from cutegen_core.judge.reference_process.file_process import FileReply, receive_request, send_reply
 from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate, out_of_memory
 from cutegen_core.judge.reference_process.reduction import Cost
@@ -43,7 +43,7 @@ _SMALL_BYTES = 256 << 20
 _SAMPLED_FROM = 1 << 20
 _SAMPLED_WORK = 2_000_000
 _SAMPLED_ELEMENTS = 4096
-MOST_SAMPLES = 31
+MOST_SAMPLES = 32
 
 
 def set_up_torch() -> None:
@@ -211,13 +211,18 @@ def _draw(request: Message, seed: int) -> Drawn:
 def _sample(request: Message, live: Live, expected: Expected) -> Iterator[Expected]:
     """Yield the expected outputs at further seeds.
 
-    A small output gets many: a few elements say little about the reference's accuracy.
+    A small output gets many: a few elements say little about the reference's accuracy. Where all of an output cancels
+    to zero, one more shows what a rounding on the way leaves there.
     """
     outputs = sum(t.numel() for t in expected.declared)
     work = sum(t.numel() for t in live.tensors.values()) + outputs
-    seeds = min(_SAMPLED_ELEMENTS // max(outputs, 1), _SAMPLED_WORK // max(work, 1), MOST_SAMPLES)
-    for k in range(seeds if expected.exact is not None else 0):
+    seeds = min(_SAMPLED_ELEMENTS // max(outputs, 1), _SAMPLED_WORK // max(work, 1), MOST_SAMPLES - 1)
+    if expected.exact is None:
+        return
+    for k in range(seeds):
         yield expect(_draw(request, _SAMPLED_FROM + k).live)
+    if any(t.is_floating_point() and t.numel() and not t.any() for t in expected.exact):
+        yield Expected(run_rounded(live, live.tensors, _SAMPLED_FROM), expected.exact)
 
 
 def _expect_derived(request: Message, drawn: Drawn, expected: Expected) -> FileReply:

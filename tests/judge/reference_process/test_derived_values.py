@@ -191,3 +191,18 @@ def test_another_order_of_the_same_sums_is_right(forward):
             assert judge(text, values, lambda x: eval(forward, {"torch": torch, "x": x}), seed) <= 0
             if "layer" not in forward:
                 assert judge(text, values, lambda x, o=other: eval(forward, {"torch": torch, "x": x[:, o]}), seed) <= 0
+
+
+@pytest.mark.parametrize("values", [Values.DENORMAL, Values.CONSTANT])
+def test_what_a_rounding_on_the_way_leaves_where_values_cancel_is_right(values):
+    """All elements of a row are one number: minus their mean that is zero, or the rounding of the mean."""
+    text = source("torch.nn.functional.layer_norm(x + 0.25, (40,))")
+
+    def normed(x, off):
+        shifted = x + 0.25
+        mean = shifted.mean(1, keepdim=True) * (1 + off)
+        return (shifted - mean) * torch.rsqrt((shifted - mean).square().mean(1, keepdim=True) + 1e-5)
+
+    assert judge(text, values, lambda x: normed(x, 2.0**-23)) == 0
+    assert judge(text, values, lambda x: normed(x, -(2.0**-23))) == 0
+    assert judge(text, values, lambda x: normed(x, 2.0**-11)) > 0

@@ -121,3 +121,26 @@ def test_attention_is_the_formula_whatever_kernel_a_device_has_for_it():
     for answer in (*found.declared, *found.exact):
         assert answer[0, 0, 0].isnan().all()
         assert answer[0, 0, 1].isfinite().all()
+
+
+def test_where_an_output_cancels_to_zero_the_rounding_of_a_product_is_right(shared, tmp_path):
+    """`a * 3 - max(a * 3)` of one element, whose product a kernel contracts with the difference."""
+    text = (
+        "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        y = x * 1.1\n"
+        "        return y - y.amax(1, keepdim=True)\n\ndef get_inputs():\n    return [torch.randn(8, 1)]\n"
+    )
+    problem = Problem("p", "p", text, "here", (Workload("small", WorkloadRole.EMULATOR),))
+    (workload,) = problem.workloads
+    reference = shared.reference(problem, tmp_path)
+    x = values.instantiate_drawn(text, "here", Values.GIVEN, 3).tensors["x"]
+    reference.write_inputs(workload, 3)
+    (out,) = reference.signature(workload).outputs
+
+    def wrong(got):
+        values.write_raw(got.float().contiguous(), tmp_path / "out")
+        (found,) = reference.compare(workload, 3, {out: tmp_path / "out"})
+        return found.wrong
+
+    rounded = (x * 1.1).double()
+    assert not wrong(x.double() * torch.tensor(1.1).double() - rounded)
+    assert wrong(x.double() * 1e-4)

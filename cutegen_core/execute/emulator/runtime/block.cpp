@@ -15,6 +15,7 @@ uint64_t idle_spins, changes;
 namespace {
 
 uint16_t pick[MAX_THREADS];  // threads in scheduling order
+uint32_t next_pick;          // of this round
 uint64_t random_state;
 using IdleHook = bool (*)();
 IdleHook idle_hooks[4];      // complete pending copies when no thread can run; false if there are none
@@ -64,15 +65,10 @@ bool brought_something() {
 void run_block(Index3 block) {
   begin_block(block);
   while (live) {
-    bool moved = false;
-    for (uint32_t i = 0; i < thread_count; ++i) {
-      Fiber& fiber = fibers[pick[i]];
-      if (fiber.state == State::WAITING && fiber.seen_changes != changes) fiber.state = State::READY;
-      if (fiber.state != State::READY) continue;
-      resume(pick[i]);
-      moved = true;
-    }
-    if (!moved && !brought_something()) open_barrier();
+    next_pick = 0;
+    int const first = next_ready();
+    if (first >= 0) resume(first);  // returns at the end of the round
+    else if (!brought_something()) open_barrier();
   }
   ptx::hopper::end_block();
 }
@@ -88,6 +84,7 @@ void run_launch(int index, uint32_t worker, uint32_t workers) {
   current.kernel = &kernels(&count)[launch.kernel];
   gridDim = launch.grid, blockDim = launch.block;
   thread_count = (uint32_t)launch.block.count();
+  number_threads();
   random_state = spec.seed * 0x9E3779B97F4A7C15u + 88172645463325252u + (uint64_t)index;
   if (spec.checked) checker_begin_launch();
   uint64_t const blocks = launch.grid.count();
@@ -96,6 +93,16 @@ void run_launch(int index, uint32_t worker, uint32_t workers) {
     run_block({(uint32_t)(b % launch.grid.x), (uint32_t)(b / launch.grid.x % launch.grid.y),
                (uint32_t)(b / launch.grid.x / launch.grid.y)});
   }
+}
+
+int next_ready() {
+  while (next_pick < thread_count) {
+    int const thread = pick[next_pick++];
+    Fiber& fiber = fibers[thread];
+    if (fiber.state == State::WAITING && fiber.seen_changes != changes) fiber.state = State::READY;
+    if (fiber.state == State::READY) return thread;
+  }
+  return -1;
 }
 
 void note_change() { ++changes; }

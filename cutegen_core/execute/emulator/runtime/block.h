@@ -61,9 +61,13 @@ extern uint64_t changes;             // number of changes that WAITING threads m
 // fibers.cpp
 extern Fiber fibers[MAX_THREADS];
 void start_fiber(uint32_t thread);
-void resume(int thread);             // until it waits, spins or ends
-void to_scheduler();                 // switches from the running thread to the scheduler
+void number_threads();               // of the launch that begins
+void resume(int thread);             // it and then those that `next_ready` gives, each until it waits, spins or ends
+void to_scheduler();                 // switches from the running thread to the next one, or to the scheduler
 void wait_as(State state, int line, const char* file, uintptr_t pc, uintptr_t frame);
+
+// block.cpp
+int next_ready();                    // the next thread of this round that can run; -1 at its end
 
 // warp.cpp
 extern Warp warps[MAX_THREADS / 32];

@@ -30,12 +30,25 @@ extern "C" void emu_switch(void** save, void* load);
 namespace runner {
 
 Fiber fibers[MAX_THREADS];
+uint64_t switches;
 
 namespace {
 
 constexpr size_t STACK_STRIDE = STACK_BYTES + PAGE;
+// The variables of the lanes of a warp are read together: from stacks that all began at the same place of a page they
+// would lie in the same few sets of the caches.
+constexpr size_t STACK_SHIFT = 192;
 uint8_t* stacks;
 void* scheduler_pointer;
+
+Index3 coordinates[MAX_THREADS];
+
+void enter(int thread) {
+  ++switches;
+  current.thread = thread;
+  current.stack_low = (uint8_t*)fiber_stack_low(thread);
+  threadIdx = coordinates[thread];
+}
 
 void fiber_main() {
   current.kernel->invoke(spec.launches[current.launch].arguments);
@@ -51,13 +64,16 @@ void fiber_main() {
 
 }  // namespace
 
+// The next thread of the round continues at once: one switch instead of two.
 void to_scheduler() {
   if (spec.checked) settle_pending_write();
-  emu_switch(&fibers[current.thread].stack_pointer, scheduler_pointer);
+  int const mine = current.thread, next = next_ready();
+  if (next >= 0) enter(next);
+  emu_switch(&fibers[mine].stack_pointer, next >= 0 ? fibers[next].stack_pointer : scheduler_pointer);
 }
 
 void start_fiber(uint32_t thread) {
-  auto* const top = (uintptr_t*)(fiber_stack_low((int)thread) + STACK_BYTES);
+  auto* const top = (uintptr_t*)(fiber_stack_low((int)thread) + STACK_BYTES - thread * STACK_SHIFT % PAGE);
   top[-1] = 0;                            // what `fiber_main` would return to: ends the chain of frames
   top[-2] = (uintptr_t)fiber_main;        // leaves the stack 16-byte aligned as after a call
   for (int saved = 3; saved <= 8; ++saved) top[-saved] = 0;
@@ -66,9 +82,7 @@ void start_fiber(uint32_t thread) {
 }
 
 void resume(int thread) {
-  current.thread = thread;
-  current.stack_low = (uint8_t*)fiber_stack_low(thread);
-  threadIdx = thread_coordinates(thread);
+  enter(thread);
   emu_switch(&scheduler_pointer, fibers[thread].stack_pointer);
   current.thread = -1;
 }
@@ -83,9 +97,11 @@ void wait_as(State state, int line, const char* file, uintptr_t pc, uintptr_t fr
 
 uintptr_t fiber_stack_low(int thread) { return (uintptr_t)stacks + PAGE + (uintptr_t)thread * STACK_STRIDE; }
 
-Index3 thread_coordinates(int thread) {
-  auto const t = (uint32_t)thread;
-  return {t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y)};
+Index3 thread_coordinates(int thread) { return coordinates[thread]; }
+
+void number_threads() {
+  for (uint32_t t = 0; t < thread_count; ++t)
+    coordinates[t] = {t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y)};
 }
 
 void prepare_fibers(uint32_t threads) {

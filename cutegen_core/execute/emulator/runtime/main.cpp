@@ -29,6 +29,7 @@ struct Shared {
   Report reports[MAX_TOGETHER];
   Report warnings[MAX_TOGETHER];
   volatile int stop, met, approximate;
+  uint64_t switches;
   Grid grid;
 };
 
@@ -85,6 +86,7 @@ double seconds_of(const rusage& used) {
   start_timer(ITIMER_REAL, deadline_s - now_s());
   shut_in_worker();
   run_launch(launch, worker, workers);
+  __atomic_fetch_add(&shared->switches, switches, __ATOMIC_RELAXED);
   if (spec.launches[launch].cooperative) leave_grid();
   _exit(finished);
 }
@@ -227,6 +229,6 @@ int main(int count, char** words) {
       write_result(cleaned(shared->warnings[w]), "warning-");
       break;
     }
-  say("met %d\napproximate %d\nstatus PASSED\n", shared->met != 0, shared->approximate != 0);
+  say("met %d\napproximate %d\nswitches %lu\nstatus PASSED\n", shared->met != 0, shared->approximate != 0, shared->switches);
   return 0;
 }

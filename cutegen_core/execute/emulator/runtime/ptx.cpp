@@ -170,10 +170,10 @@ uintptr_t Call::generic_address(int number) const {
   return address;
 }
 
-void execute(const char* text, const EmuOperand* arguments, int argument_count, uintptr_t pc, uintptr_t frame) {
+__attribute__((always_inline)) inline void execute(const char* text, const EmuOperand* arguments, int argument_count, uintptr_t pc, uintptr_t frame) {
   const Program* const program = program_of(text, argument_count, pc, frame);
   uint64_t registers[MAX_REGISTERS];
-  memset(registers, 0, (size_t)program->registers * sizeof *registers);
+  for (int i = 0; i < program->registers; ++i) registers[i] = 0;
   for (int next = 0; next < program->count;) {
     const Instruction& instruction = program->instructions[next++];
     Call const call = {&instruction, arguments, registers, &next, pc, frame};

@@ -89,7 +89,10 @@ struct Call {
   template <class T>
   T in(int operand) const { return in<T>(at->operands[operand]); }
   template <class T>
-  void out(const Operand& operand, T value) const { write(operand, &value, sizeof(T)); }
+  void out(const Operand& operand, T value) const {
+    if (is_whole<T>(operand) && !spec.checked) memcpy(arguments[operand.index].address, &value, sizeof(T));
+    else write(operand, &value, sizeof(T));
+  }
   template <class T>
   void out(int operand, T value) const { out(at->operands[operand], value); }
   bool predicate(const Operand& operand) const { return (in<uint32_t>(operand) != 0) != operand.negated; }
@@ -98,6 +101,12 @@ struct Call {
   uintptr_t generic_address(int operand) const;
   uintptr_t shared_address(int operand) const { return SHARED_BASE + (uint32_t)generic_address(operand); }
 
+  // Whether the operand is a variable of just this size. Most are, and copies of a known size are one instruction.
+  template <class T>
+  bool is_whole(const Operand& operand) const {
+    return operand.kind == Operand::ARGUMENT && arguments[operand.index].bytes == sizeof(T);
+  }
+
   void read(const Operand& operand, void* value, size_t bytes) const;
   void write(const Operand& operand, const void* value, size_t bytes) const;
 };
@@ -105,6 +114,10 @@ struct Call {
 template <class T>
 T Call::in(const Operand& operand) const {
   T value = {};
+  if (is_whole<T>(operand)) {
+    memcpy(&value, arguments[operand.index].address, sizeof(T));
+    return value;
+  }
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
     if (operand.kind == Operand::FLOAT) return (T)operand.floating;
     if (operand.kind == Operand::INTEGER) return (T)operand.integer;

@@ -143,7 +143,7 @@ Element element_of(const char* type) {
   return Element::NONE;
 }
 
-int elements_in_register(Element e) {
+constexpr int elements_in_register(Element e) {
   switch (e) {
     case Element::F16: case Element::BF16: return 2;
     case Element::S8: case Element::U8: case Element::E4M3: case Element::E5M2: return 4;
@@ -163,7 +163,7 @@ double small_float(uint32_t bits, int exponent_bits, int mantissa_bits, bool inf
   return bits >> (exponent_bits + mantissa_bits) & 1 ? -value : value;
 }
 
-double number_of(uint32_t word, int i, Element e) {
+__attribute__((always_inline)) inline double number_of(uint32_t word, int i, Element e) {
   switch (e) {
     case Element::F16: return Half{(uint16_t)(word >> 16 * i)}.wide();
     case Element::BF16: return Bfloat{(uint16_t)(word >> 16 * i)}.wide();
@@ -188,34 +188,44 @@ struct Product {
         p(elements_in_register(a)) {}
 };
 
-double element_value(const Call& call, const Operand& operand, int i, Element e) {
-  return e == Element::F64 ? call.in<double>(operand) : number_of(call.in<uint32_t>(operand), i, e);
+// Puts the elements of a register at places that are `apart` from one another. Of the usual kinds the loops of a product
+// are compiled for the kind (KIND is `e`); of the others KIND is NONE.
+template <Element KIND>
+__attribute__((always_inline)) inline void read_elements(const Call& call, const Operand& operand, Element e, int count,
+                                                         double* to, int apart) {
+  if (KIND == Element::NONE && e == Element::F64) {
+    *to = call.in<double>(operand);
+    return;
+  }
+  uint32_t const word = call.in<uint32_t>(operand);
+  if (KIND == Element::NONE)
+    for (int i = 0; i < count; ++i) to[i * apart] = number_of(word, i, e);
+  else
+    for (int i = 0; i < elements_in_register(KIND); ++i) to[i * apart] = number_of(word, i, KIND);
 }
 
-template <int K>
+template <int K, Element KIND>
 void read_a(const Call* const* lanes, Product const& x, double (&a)[16][K]) {
   int const rows = x.shape.m / 8, registers = x.shape.m * x.shape.k / (32 * x.p);
   for (int lane = 0; lane < 32; ++lane)
     for (int r = 0; r < registers; ++r)
-      for (int i = 0; i < x.p; ++i)
-        a[lane / 4 + 8 * (r % rows)][4 * x.p * (r / rows) + x.p * (lane % 4) + i] =
-            element_value(*lanes[lane], part(*lanes[lane], 1, r), i, x.a);
+      read_elements<KIND>(*lanes[lane], part(*lanes[lane], 1, r), x.a, x.p,
+                    &a[lane / 4 + 8 * (r % rows)][4 * x.p * (r / rows) + x.p * (lane % 4)], 1);
 }
 
-template <int K>
-void read_b(const Call* const* lanes, Product const& x, double (&b)[8][K]) {
+template <int K, Element KIND>
+void read_b(const Call* const* lanes, Product const& x, double (&b)[K][8]) {
   for (int lane = 0; lane < 32; ++lane)
     for (int r = 0; r < x.shape.n * x.shape.k / (32 * x.p); ++r)
-      for (int i = 0; i < x.p; ++i)
-        b[lane / 4][4 * x.p * r + x.p * (lane % 4) + i] = element_value(*lanes[lane], part(*lanes[lane], 2, r), i, x.b);
+      read_elements<KIND>(*lanes[lane], part(*lanes[lane], 2, r), x.b, x.p, &b[4 * x.p * r + x.p * (lane % 4)][lane / 4], 8);
 }
 
 // Value `i` of C (of 2 in each of the rows g and g + 8), wherever it lies.
-double read_sum(const Call& call, Element e, int i) {
+__attribute__((always_inline)) inline double read_sum(const Call& call, Element e, int i) {
+  if (e == Element::F32) return call.in<float>(part(call, 3, i));
   if (e == Element::F16) return Half{(uint16_t)(call.in<uint32_t>(part(call, 3, i / 2)) >> 16 * (i % 2))}.wide();
   if (e == Element::F64) return call.in<double>(part(call, 3, i));
-  if (e == Element::S32) return call.in<int32_t>(part(call, 3, i));
-  return call.in<float>(part(call, 3, i));
+  return call.in<int32_t>(part(call, 3, i));
 }
 
 int32_t to_word(double x, bool saturate) {
@@ -223,38 +233,43 @@ int32_t to_word(double x, bool saturate) {
   return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : (int32_t)x;
 }
 
-void write_sums(const Call& call, Element e, const double* values, int count, bool saturate) {
+__attribute__((always_inline)) inline void write_sums(const Call& call, Element e, const double* values, int count, bool saturate) {
   for (int i = 0; i < count; ++i) {
-    if (e == Element::F64) call.out(part(call, 0, i), values[i]);
+    if (e == Element::F32) call.out(part(call, 0, i), (float)values[i]);
+    else if (e == Element::F64) call.out(part(call, 0, i), values[i]);
     else if (e == Element::S32) call.out(part(call, 0, i), to_word(values[i], saturate));
-    else if (e == Element::F32) call.out(part(call, 0, i), (float)values[i]);
     else if (i % 2 == 0)
       call.out(part(call, 0, i / 2), (uint32_t)Half::from(values[i + 1]).bits << 16 | Half::from(values[i]).bits);
   }
 }
 
+// Sums a row of A times B, eight columns at once, each along k in its order.
 template <int K>
+void multiply_row(const double (&row)[K], const double (&b)[K][8], int k_count, double (&sums)[8]) {
+  for (double& sum : sums) sum = 0;
+  for (int k = 0; k < k_count; ++k)
+    for (int j = 0; j < 8; ++j) sums[j] += row[k] * b[k][j];
+}
+
+template <int K, Element KIND>
 void multiply_together(const Call* const* lanes) {
   need_all(lanes);
   Product const x(*lanes[0]->at);
-  double a[16][K], b[8][K];
-  read_a(lanes, x, a);
-  read_b(lanes, x, b);
+  double a[16][K], b[K][8], sums[16][8];
+  read_a<K, KIND>(lanes, x, a);
+  read_b<K, KIND>(lanes, x, b);
+  for (int row = 0; row < x.shape.m; ++row) multiply_row(a[row], b, x.shape.k, sums[row]);
   int const count = x.shape.m == 16 ? 4 : 2;
   for (int lane = 0; lane < 32; ++lane) {
     double values[4];
-    for (int i = 0; i < count; ++i) {
-      const double *row = a[lane / 4 + 8 * (i / 2)], *column = b[lane % 4 * 2 + i % 2];
-      double sum = 0;
-      for (int k = 0; k < x.shape.k; ++k) sum += row[k] * column[k];
-      values[i] = sum + read_sum(*lanes[lane], x.sum, i);
-    }
+    for (int i = 0; i < count; ++i)
+      values[i] = sums[lane / 4 + 8 * (i / 2)][lane % 4 * 2 + i % 2] + read_sum(*lanes[lane], x.sum, i);
     write_sums(*lanes[lane], x.sum, values, count, lanes[0]->at->detail[4]);
   }
 }
 
-template <int K>
-void multiply(const Call& call) { warp_together(call, WARP, multiply_together<K>); }
+template <int K, Element KIND>
+void multiply(const Call& call) { warp_together(call, WARP, multiply_together<K, KIND>); }
 
 bool registers_fit(const Instruction& i, int operand, int wanted) {
   const Operand& given = i.operands[operand];
@@ -287,7 +302,14 @@ Execute decode_mma(Instruction& i) {
                    registers_fit(i, 2, s.n * s.k / (32 * p)) && registers_fit(i, 3, sums);
   if (!fit) return nullptr;
   i.detail[0] = shape, i.detail[1] = (int64_t)a, i.detail[2] = (int64_t)b, i.detail[3] = (int64_t)c, i.detail[4] = i.has("satfinite");
-  return s.k <= 16 ? multiply<16> : multiply<64>;
+  if (s.k > 16) return multiply<64, Element::NONE>;
+  if (a != b) return multiply<16, Element::NONE>;
+  switch (a) {
+    case Element::F16: return multiply<16, Element::F16>;
+    case Element::BF16: return multiply<16, Element::BF16>;
+    case Element::TF32: return multiply<16, Element::TF32>;
+    default: return multiply<16, Element::NONE>;
+  }
 }
 
 }  // namespace

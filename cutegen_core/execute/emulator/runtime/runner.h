@@ -126,6 +126,7 @@ extern Current current;
 extern Report* report;       // of this worker
 extern Report* warning;      // of this worker: reported, but no failure
 extern volatile int* stop;   // set by any worker with a failure
+extern uint64_t switches;         // how often a thread of this process was given its turn
 extern volatile int* approximate;  // set when an approximate instruction was executed
 extern volatile int* met;    // set when threads cooperated: only then can their order matter
 

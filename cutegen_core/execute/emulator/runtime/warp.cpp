@@ -35,7 +35,7 @@ bool complete(int first_thread, WarpOperation& operation) {
 }
 
 // Joins the operation the other lanes of `mask` are in, or opens one; returns once all have come.
-WarpOperation* join(uint32_t mask, const void* mine, uint32_t bytes, int line, const char* file, uintptr_t pc,
+inline __attribute__((always_inline)) WarpOperation* join(uint32_t mask, const void* mine, uint32_t bytes, int line, const char* file, uintptr_t pc,
                     uintptr_t frame, const void* identity = nullptr, Together act = nullptr) {
   Warp& warp = warps[current.thread / 32];
   uint32_t const self = 1u << (current.thread % 32);
@@ -55,7 +55,8 @@ WarpOperation* join(uint32_t mask, const void* mine, uint32_t bytes, int line, c
   found->mask = mask;
   found->arrived |= self;
   found->identity = identity, found->act = act;
-  memcpy(found->values[current.thread % 32], mine, bytes);
+  if (bytes == sizeof(void*)) memcpy(found->values[current.thread % 32], mine, sizeof(void*));  // one instruction
+  else memcpy(found->values[current.thread % 32], mine, bytes);
   if (!complete(current.thread / 32 * 32, *found)) wait_as(State::WARP, line, file, pc, frame);
   return found;
 }
