@@ -90,7 +90,9 @@ def _session(script: Path) -> AppSession:
     runtime.Runtime(
         runtime.RuntimeConfig(str(script), None, memory_media_file_storage.MemoryMediaFileStorage(""), files)
     )
-    session = app_session.AppSession(script_data.ScriptData(str(script)), files, script_cache.ScriptCache(), None, {})
+    session: AppSession = app_session.AppSession(
+        script_data.ScriptData(str(script)), files, script_cache.ScriptCache(), None, {}
+    )
     session.track_settling()
     return session
 
