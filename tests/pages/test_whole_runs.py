@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from streamlit.proto.ClientState_pb2 import ClientState
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-from streamlit.runtime.app_session import AppSession
-from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
-from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
-from streamlit.runtime.runtime import Runtime, RuntimeConfig
-from streamlit.runtime.script_data import ScriptData
-from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 
-from pages.components.shared import whole_runs
+from tests.later import Later
 from tests.patience import wait_until
+
+if TYPE_CHECKING:
+    from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+    from streamlit.runtime.app_session import AppSession
+
+ClientState_pb2 = Later("streamlit.proto.ClientState_pb2")
+ForwardMsg_pb2 = Later("streamlit.proto.ForwardMsg_pb2")
+app_session = Later("streamlit.runtime.app_session")
+memory_media_file_storage = Later("streamlit.runtime.memory_media_file_storage")
+memory_uploaded_file_manager = Later("streamlit.runtime.memory_uploaded_file_manager")
+runtime = Later("streamlit.runtime.runtime")
+script_data = Later("streamlit.runtime.script_data")
+script_cache = Later("streamlit.runtime.scriptrunner.script_cache")
+whole_runs = Later("pages.components.shared.whole_runs")
 
 PAGE = """
 import streamlit as st
@@ -34,7 +41,7 @@ POLLED = ["polled"]
 @pytest.fixture(autouse=True)
 def _patched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Streamlit with the patch and a runtime of its own, for one test."""
-    monkeypatch.setattr(Runtime, "_instance", None)
+    monkeypatch.setattr(runtime.Runtime, "_instance", None)
     for owner, name in whole_runs.PARTS:
         monkeypatch.setattr(owner, name, getattr(owner, name))
     whole_runs.keep()
@@ -47,7 +54,7 @@ def test_a_poll_that_begins_before_a_page_was_sent_takes_nothing_of_it_away(tmp_
     sent = asyncio.run(_polled_before_it_was_sent(script, ended=ended))
     assert _texts(sent) == [*DRAWN, *POLLED]
     assert [message.script_finished for message in sent if message.HasField("script_finished")] == [
-        ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY,
+        ForwardMsg_pb2.ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg_pb2.ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY,
     ]  # fmt: skip
 
 
@@ -66,7 +73,7 @@ async def _polled_before_it_was_sent(script: Path, *, ended: bool) -> list[Forwa
     else:
         wait_until(lambda: bool(storage._fragments), "no fragment")  # type: ignore[attr-defined]
     (fragment,) = storage._fragments  # type: ignore[attr-defined]
-    session.request_rerun(ClientState(fragment_id=fragment, is_auto_rerun=True))
+    session.request_rerun(ClientState_pb2.ClientState(fragment_id=fragment, is_auto_rerun=True))
     return await _all_sent(session)
 
 
@@ -79,9 +86,13 @@ async def _drawn_twice(script: Path) -> list[ForwardMsg]:
 
 
 def _session(script: Path) -> AppSession:
-    files = MemoryUploadedFileManager("")
-    Runtime(RuntimeConfig(str(script), None, MemoryMediaFileStorage(""), files))
-    session = AppSession(ScriptData(str(script)), files, ScriptCache(), None, {})
+    files = memory_uploaded_file_manager.MemoryUploadedFileManager("")
+    runtime.Runtime(
+        runtime.RuntimeConfig(str(script), None, memory_media_file_storage.MemoryMediaFileStorage(""), files)
+    )
+    session: AppSession = app_session.AppSession(
+        script_data.ScriptData(str(script)), files, script_cache.ScriptCache(), None, {}
+    )
     session.track_settling()
     return session
 
