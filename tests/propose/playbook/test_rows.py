@@ -189,7 +189,7 @@ def test_warp_groups_attend_as_the_reference_does(case: str, shared: SharedTools
     one, params = BY_WARP_GROUPS[case]
     last = variants_of(one, shared, tmp_path, Target(DEVICE))[-1]
     assert last.name == "warp groups"
-    assert_right(one, [last], one.workloads, shared, tmp_path, params=params)
+    assert_right(one, [last], one.workloads, shared, tmp_path, params=params, compiled=case.startswith("causal"))
 
 
 def test_a_reduction_over_everything_takes_several_blocks(shared: SharedTools, tmp_path: Path) -> None:
