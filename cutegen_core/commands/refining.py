@@ -94,6 +94,7 @@ def _start(arguments: argparse.Namespace, store: Store, strategy: str, roles: Ma
         max_tokens=arguments.budget_tokens,
         roles=roles,
         allow_regressions=arguments.allow_regressions,
+        effort=Effort(arguments.ideas, arguments.enough / 100),
     )
 
 
@@ -120,6 +121,8 @@ def _finish(arguments: argparse.Namespace, store: Store, session: str) -> int:
     else:
         print(f"session {session}: {state} - {view.state.reason}")
         print(f"best: {best.idea if best else 'none'}")
+        if paid := views.price(view.state).words:
+            print(f"paid: {paid}")
     return 0 if state is SessionState.ACCEPTED else 1
 
 
