@@ -12,6 +12,7 @@ from cutegen_core.commands.arguments import add_arch, add_executor, add_problem,
 from cutegen_core.commands.listing import Command, Subcommands, add_command
 from cutegen_core.problems import sets
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES
+from cutegen_core.records.decision import Ideas
 from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.share.exports import FORMATS
 

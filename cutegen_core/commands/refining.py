@@ -17,7 +17,7 @@ from cutegen_core.propose import registry
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.records import as_json
-from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
+from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Effort
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.event import AnsweredBy, Role, SessionState
 from cutegen_core.records.problem import Problem

@@ -17,9 +17,9 @@ def reached(request: ProposalRequest) -> str:
     An estimate is no time: it ends no session.
     """
     trial, enough = request.base_trial, request.effort.enough
-    timed = overall(trial.performance) if trial and trial.passed else None
+    timed = overall(trial.performance) if enough and trial and trial.passed else None
     found = share(timed) if timed else None
-    if timed is None or found is None or not enough or found.fraction < enough or _is_beatable(timed, found.bound, enough):
+    if timed is None or found is None or found.fraction < enough or _is_beatable(timed, found.bound, enough):
         return ""
     return f"the best reaches {found.words}, and {100 * enough:.0f} % are enough: what is left is not worth a step"
 

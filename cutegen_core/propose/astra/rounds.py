@@ -65,7 +65,7 @@ def answers_of(request: ProposalRequest, role: Role) -> tuple[Call, ...]:
 
 
 def over(request: ProposalRequest) -> Answer | None:
-    """Return the sweep that the person asks for, or the end: near the bound, or after many steps without a promotion."""
+    """Return the sweep that the person asks for, or the end: near the bound, or after fruitless steps."""
     if re.search(r"\bsweep\b", request.instruction.lower()) and _is_tunable(request):
         return WantsStudy(StudyKind.SWEEP, "asked for: a sweep of the declared parameters")
     if request.instruction:

@@ -38,14 +38,14 @@ _IDEAS: Mapping[Ideas, IdeasText] = {
 
 
 def seed(request: ProposalRequest, switches: Switches = CUTEGEN) -> Prompt:
-    """Ask for the first kernel, as fast as the model dares where ideas are free; without refinement for the only one."""
+    """Ask for the first kernel, a fast one where ideas are free; without refinement for the only one."""
     ambitious = request.effort.ideas is Ideas.FREE
     menu = () if switches.refines else items(request, switches)
     return _asked("seed.md.jinja", request, switches, menu=menu, ambitious=ambitious)
 
 
 def optimise(request: ProposalRequest, switches: Switches = CUTEGEN) -> Prompt:
-    """Ask for one idea on the best kernel, or for several where the person chose that; profile text only after one of its triggers."""
+    """Ask for one idea on the best kernel, or as many as were chosen; profile text only after one of its triggers."""
     reason = profile_wanted(request, switches)
     profile = profile_notes.whole(request) if reason else ""
     untried = open_items(request.attempts, items(request, switches))

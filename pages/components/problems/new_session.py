@@ -101,7 +101,13 @@ def _effort(name: str, strategy: str) -> Effort:
             ideas = st.selectbox("Ideas a step", list(Ideas), format_func=str, key=f"new-ideas-{name}")
     with second:
         usual = round(100 * Effort().enough)
-        enough = st.number_input("Stop at this share of the bound, % (0: never)", 0, 100, usual, key=f"new-enough-{name}")
+        enough = st.number_input(
+            "Stop at this share of the bound, % (0: never)",
+            0,
+            100,
+            usual,
+            key=f"new-enough-{name}",
+        )
     return Effort(ideas, int(enough) / 100)
 
 
