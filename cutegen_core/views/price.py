@@ -23,8 +23,12 @@ class Price(NamedTuple):
             return ""
         if not self.promoted:
             return f"{self.tokens:,} tokens and {counted(self.calls, 'call')}, no kernel promoted"
-        each = f"{self.tokens / self.promoted:,.0f} tokens and {self.calls / self.promoted:.3g} calls"
-        return f"{each} for each of {counted(self.promoted, 'promoted kernel')}"
+        return f"{self.each('tokens and')} for each of {counted(self.promoted, 'promoted kernel')}"
+
+    def each(self, comma: str = "tokens,") -> str:
+        """Write what a promoted kernel cost; there must be one."""
+        calls = self.calls / self.promoted
+        return f"{self.tokens / self.promoted:,.0f} {comma} {calls:.3g} {'call' if calls == 1 else 'calls'}"
 
 
 def price(state: State) -> Price:

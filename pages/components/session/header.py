@@ -116,8 +116,7 @@ def _each(state: State) -> str:
     paid = views.price(state)
     if not paid.promoted or not paid.calls:
         return ""
-    words = f"{paid.tokens / paid.promoted:,.0f} tokens, {paid.calls / paid.promoted:.3g} calls"
-    return _fact("per promoted kernel", words, paid.words)
+    return _fact("per promoted kernel", paid.each(), paid.words)
 
 
 def _fact(name: str, value: str, title: str = "") -> str:
