@@ -30,6 +30,7 @@ from cutegen_core.records.event import (
     Role,
     SessionState,
     StateChanged,
+    StepClosed,
     StepStarted,
     Studied,
 )
