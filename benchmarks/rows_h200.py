@@ -1,14 +1,15 @@
 """The playbook's element, row, scan, loss and attention kernels on the GPU of this machine, in turns with torch.
 
-    python -m benchmarks.rows_h200 [--only softmax attention-fp16 ...] [--budget-s 100] [--compilers 10] [--warmers 5]
+    python -m benchmarks.rows_h200 [--only softmax attention-fp16 ...] [--name NAME] [--budget-s 100] [--compilers 10]
 
 1. The playbook writes the last kernel of every case for this device; it is compiled, only the launch that the case's
    size takes. Meanwhile some processes run torch.compile on the cases, so that its cache has them.
 2. In one process each kernel, the eager reference and its compiled form run in turns over the same tensors, each sample
    after a flush of the L2. The kernel's whole result is held against the eager one's.
 
-A row is printed as soon as it is there; `results/rows_h200.json` has them all. Shares are of the copy bandwidth
-measured first in the same process, bytes counted once for each input and output; those of attention are of the peak.
+A row is printed as soon as it is there; `results/NAME.json`, rows_h200 by default, has them all. Shares are of the copy
+bandwidth measured first in the same process, bytes counted once for each input and output; those of attention are of
+the peak.
 `--compile-only` ends after the first step and needs no GPU. `--only` takes beginnings of names.
 """
 
@@ -109,9 +110,9 @@ def _attention(name: str, sizes: str, dtype: str, causal: bool = False, choices:
 _LAYER: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 _CHANNEL: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 CASES: Sequence[RowsCase] = (
-    _attention("attention-fp16-128", "4 16 4096 128", "float16", choices=({}, {"BM": 64})),
-    _attention("attention-fp16-128-causal", "4 16 4096 128", "float16", causal=True),
-    _attention("attention-fp16-64", "4 32 4096 64", "float16", choices=({}, {"STAGES": 6})),
+    _attention("attention-fp16-128", "4 16 4096 128", "float16", choices=({}, {"BN": 176}, {"TURNS": 0})),
+    _attention("attention-fp16-128-causal", "4 16 4096 128", "float16", causal=True, choices=({}, {"TURNS": 0})),
+    _attention("attention-fp16-64", "4 32 4096 64", "float16", choices=({}, {"GROUPS": 2}, {"TURNS": 0})),
     _attention("attention-fp16-1024", "8 32 512 1024", "float16"),
     _attention("attention-bf16-128", "4 16 4096 128", "bfloat16"),
     _attention("attention-fp16-odd", "2 16 2047 72", "float16"),
@@ -354,7 +355,7 @@ def main() -> int:
                 return _again(*kinds, "--names", *left, "--warmed", *sorted(warmed))
 
             rows += run_on(gpu, [c.name for c in cases], command, show)
-            conditions.write("rows_h200", {"device": asdict(device), "rows": rows})
+            conditions.write(asked.name, {"device": asdict(device), "rows": rows})
     return int(any(not row.get("right", True) for row in rows))
 
 
@@ -378,6 +379,7 @@ def _compile(cases: Sequence[RowsCase], kitchen: Kitchen, kept: Path, *, tell: b
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--name", default="rows_h200")
     parser.add_argument("--budget-s", type=float, default=100.0)
     parser.add_argument("--compilers", type=int, default=max(1, min(10, (os.cpu_count() or 2) - 2)))
     parser.add_argument("--warmers", type=int, default=max(1, min(5, (os.cpu_count() or 2) // 3)))

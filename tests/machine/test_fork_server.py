@@ -113,6 +113,12 @@ def test_what_reference_workers_import_starts_no_thread(forked):
     assert said["imported_by"] == said["parent"]
 
 
+def test_what_reference_workers_import_does_not_ask_the_driver_for_gpus():
+    """It would start a thread where there is a driver."""
+    code = f"import torch; torch._C._ensureCUDADeviceGuardSet = None; import {TRACED}"
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | forking.ONE_THREAD)
+
+
 def test_what_a_child_starts_ends_with_it(forked):
     worker = forked()
     started, child = ask(worker, start=1)["pid"], ask(worker)["pid"]

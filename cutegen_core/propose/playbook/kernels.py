@@ -8,13 +8,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import NO_MODES, VECTOR_BYTES, Parameters, TensorText, layout_of
 from cutegen_core.propose.playbook.regions import Mode, Region
 from cutegen_core.propose.playbook.statements import Statements, StoreText, TermText, term_names
-from cutegen_core.propose.playbook.values import COMPUTE_TYPE
+from cutegen_core.propose.playbook.values import COMPUTE_TYPE, Extent, Size
 
 
 class RegionKernel(ABC):
@@ -228,41 +229,63 @@ class MappedProduct(ProductKernel):
 
 
 class AttentionKernel(RegionKernel):
-    """A kernel of L attentions of M queries and N keys of D elements, with E columns of values, in `ctype`."""
+    """A kernel of L attentions of M queries and N keys of D elements, with E columns of values, in `ctype`.
+
+    Attributes:
+        mapped: its tensors come and go by tensor maps, so that only the result's type is wanted.
+    """
+
+    mapped = False
 
     def _lay_out(self) -> None:
         *batch, queries, columns = self.region.outer
         keys, depth = self.region.reduced
-        self.M, self.N, self.D, self.E = (
-            self._parameters.number(name, mode.extent.text, "int")
-            for name, mode in (("M", queries), ("N", keys), ("D", depth), ("E", columns))
+        self.M, self.N = (
+            self._parameters.number(name, mode.extent.text, "int") for name, mode in (("M", queries), ("N", keys))
         )
+        number = self.naming.let if self.mapped else partial(self._parameters.number, ctype="int")
+        self.D, self.E = number("D", depth.extent.text), number("E", columns.extent.text)
         self.L = self.naming.let("L", _product_text(batch)) if batch else "1"
         sides = ((queries, depth), (keys, depth), (keys, columns), (queries, columns))
-        for access, (first, second) in zip(self.region.accesses, sides, strict=True):
+        for access, (first, second) in list(zip(self.region.accesses, sides, strict=True))[3 * self.mapped :]:
             modes = (((first,), ""), ((second,), ""), (tuple(batch) or NO_MODES, "" if batch else "1"))
             self._parameters.add(access, layout_of(*(self._parameters.nested(m, access, w) for m, w in modes)))
-        self.q, self.k, self.v = self.tensors[:3]
+        if not self.mapped:
+            self.q, self.k, self.v = self.tensors[:3]
         self.ctype = COMPUTE_TYPE[self.region.stores[0].out.dtype]
         self.exp = "expf" if self.ctype == "float" else "exp"
         assert self.region.attention is not None
         self.causal = self.region.attention.causal
+        self.scale_is_positive = isinstance(self.region.attention.scale, Size)
+
+    def aligned(self, width: int) -> str:
+        """Return the condition of the plan under which all rows are whole, aligned vectors."""
+        texts = dict.fromkeys(step.text for step in attention_steps(self.region))
+        return " and ".join(f"{self.naming.let('step', text)} % {width} == 0" for text in texts)
 
     def pass_whole(self, width: int) -> None:
         """Make a parameter of whether all rows are whole, aligned vectors; `whole` is what it is called in C++."""
-        columns, depth = self.region.outer[-1], self.region.reduced[1]
-        texts: dict[str, None] = {}
-        for access, walked in zip(self.region.accesses, (depth, depth, columns, columns), strict=True):
-            others = [m for m in (*self.region.outer, *self.region.reduced) if m is not walked]
-            found = [walked.extent.text, access.offset.text, *(m.stride(access).text for m in others)]
-            texts |= dict.fromkeys(text for text in found if text != "0")
-        condition = " and ".join(f"{self.naming.let('step', text)} % {width} == 0" for text in texts)
-        self.whole = self._parameters.number("whole", condition, "bool")
+        self.whole = self._parameters.number("whole", self.aligned(width), "bool")
 
     @property
     def scale(self) -> str:
         """Return the number, or its parameter, that scores are multiplied by."""
         return self.statements.roots[0].root
+
+
+class MappedAttention(AttentionKernel):
+    """Attention whose tensors come and go by tensor maps."""
+
+    mapped = True
+
+
+def attention_steps(region: Region) -> Iterator[Extent]:
+    """Yield the numbers that are whole vectors where all rows of attention are whole and aligned."""
+    columns, depth = region.outer[-1], region.reduced[1]
+    for access, walked in zip(region.accesses, (depth, depth, columns, columns), strict=True):
+        others = [m for m in (*region.outer, *region.reduced) if m is not walked]
+        found = [walked.extent, access.offset, *(m.stride(access) for m in others)]
+        yield from (step for step in found if step.text != "0")
 
 
 def _product_text(modes: Sequence[Mode]) -> str:

@@ -114,7 +114,7 @@ def menu_of(region: Region, target: Target = ANY, *, alone: bool = True) -> tupl
     if region.kind is Kind.PRODUCT:
         return products.menu(region, target)
     if region.kind is Kind.ATTENTION:
-        return attention.menu(region)
+        return attention.menu(region, target)
     if region.kind is Kind.SCAN:
         walked = (a for a in region.accesses if region.varies(a) and not a.counted)
         return SCAN if all(region.reduced[0].stride(a).text == "1" for a in walked) else SCAN_STRIDED

@@ -10,7 +10,7 @@ from cutegen_core.kernel import kernel_file
 from cutegen_core.kernel.check_arguments import check_arguments
 from cutegen_core.kernel.screening import screen
 from cutegen_core.machine.device import choose_device
-from cutegen_core.propose.playbook import Variant, cute_features, propose
+from cutegen_core.propose.playbook import Target, Variant, cute_features, propose
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 from cutegen_core.records.trial import Status
 from tests.execute.emulator.emulated import not_asked
@@ -41,11 +41,11 @@ def problem(
     return Problem("case", "case", source, "test", workloads)
 
 
-def variants_of(case: Problem, shared: SharedTools, scratch: Path) -> tuple[Variant, ...]:
+def variants_of(case: Problem, shared: SharedTools, scratch: Path, target: Target | None = None) -> tuple[Variant, ...]:
     """Write the kernels from the benchmark workload, and from what another one shows of its sizes."""
     reference, (own, awkward) = shared.reference(case, scratch), case.workloads
     other = reference.graph(awkward), reference.signature(awkward)
-    return propose(reference.graph(own), reference.signature(own), "case", others=[other])
+    return propose(reference.graph(own), reference.signature(own), "case", target or Target(), others=[other])
 
 
 def assert_right(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_core.kernel import kernel_file
-from cutegen_core.propose.playbook import NotInPlaybook, cover, redirect
+from cutegen_core.propose.playbook import NotInPlaybook, Target, cover, redirect
 from cutegen_core.propose.playbook.variants import MOST_COMBINATIONS
 from cutegen_core.records.problem import Problem
 from tests.propose.playbook.right import DEVICE, assert_level_right, assert_right, problem, variants_of
@@ -136,6 +136,28 @@ ATTENTION = {
         "torch.softmax(q @ k.transpose(-1, -2) * K ** -0.5, -1) @ v", {"B": 2, "M": 16, "N": 24, "K": 8},
         {"B": 1, "M": 9, "N": 21, "K": 5}, **QKV),
 }  # fmt: skip
+HALVES = {
+    name: f"torch.randn(B, H, {rows}, K).half()" for name, rows in {"q": "M", "k": "N", "v": "N"}.items()
+}  # fmt: skip
+BY_WARP_GROUPS: dict[str, tuple[Problem, dict[str, int]]] = {
+    "two groups, then no whole vectors": (problem(
+        "F.scaled_dot_product_attention(q, k, v)", {"B": 1, "H": 2, "M": 130, "N": 150, "K": 64},
+        {"B": 1, "H": 1, "M": 9, "N": 21, "K": 5}, **HALVES), {"GROUPS": 2, "BN": 64}),
+    "causal, fewer queries than keys": (problem(
+        "F.scaled_dot_product_attention(q, k, v, is_causal=True)", {"B": 1, "H": 2, "M": 200, "N": 200, "K": 128},
+        {"B": 1, "H": 3, "M": 70, "N": 330, "K": 72}, **HALVES), {}),
+    "causal, more queries than keys, no turns": (problem(
+        "F.scaled_dot_product_attention(q, k, v, is_causal=True)", {"B": 2, "H": 2, "M": 200, "N": 70, "K": 128},
+        {"B": 3, "H": 1, "M": 330, "N": 200, "K": 128}, **HALVES), {"TURNS": 0, "BN": 64, "STAGES": 3}),
+    "three groups, several tiles": (problem(
+        "F.scaled_dot_product_attention(q, k, v)", {"B": 1, "H": 2, "M": 230, "N": 450, "K": 64},
+        {"B": 1, "H": 1, "M": 70, "N": 530, "K": 40}, **HALVES), {}),
+    "a scale below zero, long tiles": (problem(
+        "F.scaled_dot_product_attention(q, k, v, scale=-0.1)", {"B": 1, "H": 1, "M": 70, "N": 530, "K": 128},
+        {"B": 1, "H": 1, "M": 9, "N": 21, "K": 96},
+        **{n: drawn.replace("half", "bfloat16") for n, drawn in HALVES.items()}), {"BN": 176}),
+}  # fmt: skip
+"""With the parameters that are not their defaults."""
 CASES = {**SCANS, **PLACES, **LOSSES, **NORMS, **LONG, **ATTENTION}
 ALWAYS = ("reversed", "position of the largest, with equals and NaN", "batch norm in training")
 """One of each kind; the others are thorough."""
@@ -158,6 +180,16 @@ def test_every_variant_is_right_at_both_workloads(case: str, shared: SharedTools
 @pytest.mark.parametrize(("case", "level"), list(ONE_LEVEL))
 def test_one_variant_is_right_at_both_workloads(case: str, level: str, shared: SharedTools, tmp_path: Path) -> None:
     assert_level_right(CASES[case], level, ONE_LEVEL[case, level], shared, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if k == 0 else pytest.mark.thorough) for k, name in enumerate(BY_WARP_GROUPS)]
+)
+def test_warp_groups_attend_as_the_reference_does(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    one, params = BY_WARP_GROUPS[case]
+    last = variants_of(one, shared, tmp_path, Target(DEVICE))[-1]
+    assert last.name == "warp groups"
+    assert_right(one, [last], one.workloads, shared, tmp_path, params=params)
 
 
 def test_a_reduction_over_everything_takes_several_blocks(shared: SharedTools, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""Write attention: on the SIMT path for every type, on tensor cores for halves."""
+"""Write attention: on the SIMT path for every type, on tensor cores for halves, by warps or by warp groups."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from cutegen_core.propose.playbook.kernels import AttentionKernel
@@ -9,6 +10,8 @@ from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import ELEMENT
 from cutegen_core.propose.playbook.products.tensor_cores import OPERATION, VECTOR
 from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.rows import mapped_attention
+from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.writing import Level, RegionText, render
 
 _DEEPEST = 1024
@@ -56,6 +59,16 @@ def sm80(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     return piece
 
 
+def sm90(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    """Give warp groups what TMA can bring; where rows are no whole vectors, or too deep, warps multiply."""
+    piece, whole = mapped_attention.write(region, name, naming, suffix)
+    otherwise = sm80(region, f"{name}_any", naming, f"_ANY{suffix}")
+    piece.code += "\n" + otherwise.code
+    piece.params += [replace(p, values=(p.default,)) for p in otherwise.params]
+    piece.launches += [replace(launch, when=f"not ({whole})") for launch in otherwise.launches]
+    return piece
+
+
 _NAIVE = Level("naive", "scores in memory, a kernel for each step", simt)
 _ONLINE = Level("online", "online softmax over tiles of keys, scores kept in the block", simt)
 _TUNED = Level("tuned", "online softmax with tiles of queries and keys tunable", partial(simt, tuned=True))
@@ -66,9 +79,20 @@ _TENSOR_CORES = Level(
 )
 
 
-def menu(region: Region) -> tuple[Level, ...]:
+_WARP_GROUPS = Level(
+    "warp groups",
+    "TMA brings keys and values to wgmma, weights kept in registers; products run while scores become weights, and the"
+    " groups take turns; tiles tunable",
+    sm90,
+)
+
+
+def menu(region: Region, target: Target) -> tuple[Level, ...]:
     """Return the kernels of attention, simplest first."""
-    return (_NAIVE, _ONLINE, _TENSOR_CORES if _is_of_halves(region) else _TUNED)
+    if not _is_of_halves(region):
+        return _NAIVE, _ONLINE, _TUNED
+    mapped = target.has_wgmma and mapped_attention.can_be_mapped(region)
+    return (_NAIVE, _ONLINE, _TENSOR_CORES, *([_WARP_GROUPS] if mapped else []))
 
 
 def _is_of_halves(region: Region) -> bool:
