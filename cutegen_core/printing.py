@@ -51,6 +51,7 @@ def session_json(store: Store, session: str) -> Mapping[str, Any]:
         "steps": [row._asdict() | _answers(step) for row, step in zip(view.steps, view.state.steps, strict=True)],
         "suites": [as_json.to_plain(suite) for suite in view.state.suites],
         "tokens": view.state.tokens,
+        "paid": views.price(view.state)._asdict(),
         "best": {
             "candidate": view.state.best,
             "idea": best.idea if best else "",

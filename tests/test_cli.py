@@ -151,7 +151,8 @@ NUMBERS = [
 ]
 STRANGE = ["x" * 5000, "~nobody-of-that-name/x.py", "/dev/null/x", "\udcff\x1b[31m", "*", "%s"]
 NUMBERED = (("app", "--port"), ("check", RELU, "--problem", "relu", "--seed"),
-            ("run", "--problem", "relu", "--max-steps"), ("run", "--problem", "relu", "--budget-tokens"))  # fmt: skip
+            ("run", "--problem", "relu", "--max-steps"), ("run", "--problem", "relu", "--budget-tokens"),
+            ("run", "--problem", "relu", "--enough"))  # fmt: skip
 NAMED = (("show",), ("replay",), ("import",), ("export", "-o", "x.cu"), ("run", "--problem"), ("problems", "--path"),
          ("problems", "--lint"), ("check", "--problem", "relu"), ("check", RELU, "--problem"),
          ("run", "--problem", "relu", "--arch"), ("check", RELU, "--problem", "relu", "--executor"),

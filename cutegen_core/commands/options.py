@@ -12,6 +12,7 @@ from cutegen_core.commands.arguments import add_arch, add_executor, add_problem,
 from cutegen_core.commands.listing import Command, Subcommands, add_command
 from cutegen_core.problems import sets
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES
+from cutegen_core.records.decision import Ideas
 from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.share.exports import FORMATS
 
@@ -125,6 +126,14 @@ def _add_answerers(parser: argparse.ArgumentParser) -> None:
         help="token limit for prompts and replies together",
     )
     parser.add_argument("--max-steps", type=_steps, default=40, metavar="N", help="step limit (default: %(default)s)")
+    parser.add_argument(
+        "--ideas", type=Ideas, choices=list(Ideas), default=Ideas.ONE,
+        help="how many ideas a step of the strategy cutegen may try (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--enough", type=_percent, default=92, metavar="PERCENT",
+        help="stop when the best's time reaches this share of its bound; 0 for never (default: %(default)s)",
+    )  # fmt: skip
 
 
 def _add_sessions(command: _AddCommand) -> None:
@@ -154,7 +163,7 @@ def _add_sessions(command: _AddCommand) -> None:
 
 
 _port = whole(1, 65535)
-_tokens, _steps, _at_once = whole(1, 10**12), whole(1, 10**6), whole(1, 8)
+_tokens, _steps, _at_once, _percent = whole(1, 10**12), whole(1, 10**6), whole(1, 8), whole(0, 100)
 
 
 def _answerer(text: str) -> AnsweredBy:

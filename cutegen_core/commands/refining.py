@@ -17,7 +17,7 @@ from cutegen_core.propose import registry
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.records import as_json
-from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
+from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Effort
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.event import AnsweredBy, Role, SessionState
 from cutegen_core.records.problem import Problem
@@ -94,6 +94,7 @@ def _start(arguments: argparse.Namespace, store: Store, strategy: str, roles: Ma
         max_tokens=arguments.budget_tokens,
         roles=roles,
         allow_regressions=arguments.allow_regressions,
+        effort=Effort(arguments.ideas, arguments.enough / 100),
     )
 
 
@@ -120,6 +121,8 @@ def _finish(arguments: argparse.Namespace, store: Store, session: str) -> int:
     else:
         print(f"session {session}: {state} - {view.state.reason}")
         print(f"best: {best.idea if best else 'none'}")
+        if paid := views.price(view.state).words:
+            print(f"paid: {paid}")
     return 0 if state is SessionState.ACCEPTED else 1
 
 

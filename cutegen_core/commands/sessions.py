@@ -30,6 +30,8 @@ def show(arguments: argparse.Namespace) -> int:
         return 0
     view = views.session_view(store, session)
     print(f"{view.state.settings.problem_name}: {view.state.status} {view.state.reason}")
+    if paid := views.price(view.state).words:
+        print(f"    paid: {paid}")
     for suite in view.state.suites:
         print(f"    suite of step {suite.step}, {'trusted' if suite.trusted else 'not trusted'}: {suite.message}")
     for step in view.steps:

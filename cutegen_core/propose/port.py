@@ -7,12 +7,12 @@ exchange among `request.calls`. So no proposer ever holds state, and a crash nev
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from cutegen_core.machine.device import Device
 from cutegen_core.records.candidate import Author, Candidate
-from cutegen_core.records.decision import StudyKind
+from cutegen_core.records.decision import Effort, StudyKind
 from cutegen_core.records.event import AnsweredBy, Role, SuiteTried
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.performance import Peaks, Profile, ShapeTime
@@ -93,6 +93,8 @@ class ProposalRequest:
         suites: what became of the testing role's suites, in this session.
         executor: what runs the kernels.
         untimed: every workload that is not timed.
+        effort: how many ideas a step may try, and what share of the bound is enough.
+        swept: the parameters of `base` were swept, or a sweep chose it.
     """
 
     problem: Problem
@@ -119,6 +121,8 @@ class ProposalRequest:
     executor: ExecutorKind = ExecutorKind.CPU
     untimed: tuple[BenchmarkShape, ...] = ()
     failed_reply: str = ""
+    effort: Effort = field(default_factory=Effort)
+    swept: bool = False
 
     @property
     def has_passed(self) -> bool:

@@ -1,4 +1,7 @@
-"""A decision: the answer of a person, or of the policy, to a step. It names what was shown: a stale one is refused."""
+"""A decision: the answer of a person, or of the policy, to a step. It names what was shown: a stale one is refused.
+
+Before a session, a person decides how much a step may try and what is enough (`Effort`).
+"""
 
 from __future__ import annotations
 
@@ -116,3 +119,27 @@ class Decision:
         missing = [name for name in _NEEDS.get(self.kind, ()) if getattr(self, name) in (None, "")]
         if missing:
             raise ValueError(f"to {self.kind}, give {', '.join(missing)}")
+
+
+class Ideas(StrEnum):
+    """How many ideas a step may try at once."""
+
+    ONE = "one"
+    FEW = "few"
+    FREE = "free"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How many ideas a step may try, and what is enough; for whoever is asked in words.
+
+    Attributes:
+        enough: share of the bound from which on no further idea is asked for; 0 for never.
+    """
+
+    ideas: Ideas = Ideas.ONE
+    enough: float = 0.92
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.enough <= 1:
+            raise ValueError(f"a share of the bound lies between 0 and 1, not at {self.enough}")

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Literal
 
 from cutegen_core.records.candidate import Author
-from cutegen_core.records.decision import Autonomy, Decision, Gate, StudyKind
+from cutegen_core.records.decision import Autonomy, Decision, Effort, Gate, StudyKind
 from cutegen_core.records.performance import ShapeTime, Word
 from cutegen_core.records.trial import ExecutorKind, Mark, Stage, StageResult, Status
 
@@ -81,6 +81,7 @@ class SessionSettings:
         roles: who answers a role, where that is not `answered_by`.
         allow_regressions: a kernel that is FASTER overall becomes the best although a workload became slower.
         tune: sweep the best kernel's parameters also where the proposer has no more, before it is accepted.
+        effort: how many ideas a step may try, and what share of the bound is enough.
     """
 
     problem: str
@@ -101,6 +102,7 @@ class SessionSettings:
     roles: Mapping[Role, AnsweredBy] = field(default_factory=dict)
     allow_regressions: bool = False
     tune: bool = False
+    effort: Effort = field(default_factory=Effort)
 
     def answers(self, role: Role) -> AnsweredBy:
         """Return who answers this role."""

@@ -18,11 +18,11 @@ from cutegen_core.records.errors import (
     StoppedError,
     UsageError,
 )
-from cutegen_core.records.event import Event, SessionState, StateChanged
+from cutegen_core.records.event import Event, Outcome, SessionState, StateChanged, StepClosed
 from cutegen_core.session import decisions, moves, proposing, studies, trying
 from cutegen_core.session.moves import Accept, Begin, LastSweep, Propose, Record, Study, Try, Wait
 from cutegen_core.session.writer import SessionTools, TrialWatch, Writer
-from cutegen_core.trajectory.state import WORKING, State
+from cutegen_core.trajectory.state import WORKING, State, Step
 from cutegen_core.trajectory.store import Store
 from cutegen_core.trajectory.transitions import foresee
 
@@ -42,8 +42,6 @@ class Session(Writer):
                 pass
         except StoppedError:
             self.take_decisions()
-        except BudgetError as error:
-            self.append(StateChanged(SessionState.EXHAUSTED, str(error)))
         except (MachineError, ProblemError, UsageError) as error:
             self.append(StateChanged(SessionState.INTERRUPTED, str(error)))
         return self.state
@@ -69,6 +67,19 @@ class Session(Writer):
             events += move.events
         return events
 
+    def _proposed(self, step: Step) -> list[Event]:
+        """Ask the proposer; where a call exceeds the budget, end, after a sweep of the best kernel that is due.
+
+        What a person asked for stays open: a raised budget goes on with it.
+        """
+        try:
+            return proposing.propose(self, step)
+        except BudgetError as error:
+            if step.instruction or not studies.is_due(self):
+                return [StateChanged(SessionState.EXHAUSTED, str(error))]
+            closed = StepClosed(step.number, Outcome.UNANSWERED, str(error))
+            return [closed, moves.begin_last_sweep(self.state)]
+
     def turn(self) -> bool:
         """Carry out the next move; return False when the session waits for a decision or is over."""
         match moves.next_move(self.state):
@@ -82,7 +93,7 @@ class Session(Writer):
             case Record(events):
                 self.append(*events)
             case Propose(step):
-                self.append(*proposing.propose(self, step))
+                self.append(*self._proposed(step))
             case Try(step):
                 self.append(*trying.try_candidate(self, step))
             case Study(wanted):

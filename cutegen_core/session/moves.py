@@ -6,7 +6,7 @@
 | a person asked for a study | `Study` |
 | an acceptance is open | `Accept` |
 | between steps | `Record`: begin a step, or end by the step budget; `Begin` where a failure may be repaired |
-| the step budget is used up, and times could choose among the best kernel's points | `LastSweep` |
+| the step budget is used up, and the best kernel was not swept | `LastSweep` |
 | an answer waits at its gate | `Record`: open the gate |
 | the step has no candidate | `Propose` |
 | the candidate waits at a gate | `Record`: open the gate |
@@ -145,12 +145,13 @@ def exhausted(state: State) -> StateChanged:
 
 
 def is_sweep_due(state: State) -> bool:
-    """Return whether times decide or a sweep was asked for, no person proposes, and no sweep chose or tried to improve
-    the best kernel."""
-    swept = any((s.sweep or s.study) and state.best in (s.base, s.candidate) for s in state.steps)
-    by_itself = state.settings.answered_by in (AnsweredBy.LLM, AnsweredBy.PLAYBOOK)
-    wanted = state.settings.tune or state.settings.executor is ExecutorKind.GPU
-    return by_itself and wanted and not swept
+    """Return whether the session sweeps its best kernel before it ends.
+
+    A model is told to leave values to the sweep; the playbook's are swept where times decide or a person asked for it.
+    """
+    who, timed = state.settings.answered_by, state.settings.executor is ExecutorKind.GPU
+    wanted = who is AnsweredBy.LLM or (who is AnsweredBy.PLAYBOOK and (timed or state.settings.tune))
+    return wanted and state.best is not None and not state.swept(state.best)
 
 
 def _between_steps(state: State) -> Move:

@@ -170,7 +170,7 @@ def _finish(writer: Writer, answer: Finished, step: Step) -> list[Event]:
     closed = StepClosed(step.number, Outcome.UNANSWERED, answer.reason)
     if state.best is None:
         return [closed, StateChanged(SessionState.STOPPED, f"{answer.reason}; nothing passed")]
-    if state.settings.tune and moves.is_sweep_due(state) and studies.is_tunable(writer.store.text(state.best)):
+    if state.settings.tune and studies.is_due(writer):
         return [closed, moves.begin_last_sweep(state)]
     chosen = answer.choice if state.passed(answer.choice) else state.best
     acceptance = decisions.accept_by_policy(chosen, state.meaning_seq)

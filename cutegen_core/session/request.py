@@ -54,6 +54,8 @@ def build_request(store: Store, state: State, tools: SessionTools, step: Step) -
         executor=state.settings.executor,
         failed_reply=_failed_reply(store, previous[-1]) if step.repair else "",
         untimed=tuple(BenchmarkShape(w, evaluator.signature(w)) for w in untimed),
+        effort=state.settings.effort,
+        swept=state.swept(step.base),
     )
 
 

@@ -11,7 +11,7 @@ from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.propose import registry
 from cutegen_core.records import as_json
 from cutegen_core.records.bench import BenchSettings
-from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Gate
+from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Effort, Gate
 from cutegen_core.records.event import AnsweredBy, Role, SessionCreated, SessionSettings
 from cutegen_core.records.job import JobKind
 from cutegen_core.records.problem import Problem
@@ -40,6 +40,7 @@ def create(
     roles: Mapping[Role, AnsweredBy] | None = None,
     allow_regressions: bool = False,
     tune: bool = False,
+    effort: Effort | None = None,
 ) -> str:
     """Create a session and return its id; the engine starts it at once.
 
@@ -65,6 +66,7 @@ def create(
         roles=roles or {},
         allow_regressions=allow_regressions,
         tune=tune,
+        effort=effort or Effort(),
         title=problem.title,
     )
     return store.create_session(SessionCreated(settings))

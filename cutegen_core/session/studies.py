@@ -20,7 +20,7 @@ from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.errors import KernelFileError, MachineError, ProblemError, UsageError
 from cutegen_core.records.event import Event, Proposed, StageEnded, Studied
 from cutegen_core.records.trial import ExecutorKind, Stage, StageResult, StageStatus
-from cutegen_core.session import request
+from cutegen_core.session import moves, request
 from cutegen_core.session.writer import Writer
 from cutegen_core.trajectory.state import State, Step, WantedStudy
 
@@ -87,6 +87,12 @@ def carry_out_in_step(writer: Writer, study: StudyKind, step: Step, watch: Watch
 def give_up(state: State, reason: str) -> list[Event]:
     """Answer the studies that wait: they failed for this reason."""
     return [Studied(study, candidate, "", reason) for study, candidate in state.studies_wanted]
+
+
+def is_due(writer: Writer) -> bool:
+    """Return whether the best kernel is swept before the session ends."""
+    best = writer.state.best
+    return best is not None and moves.is_sweep_due(writer.state) and is_tunable(writer.store.text(best))
 
 
 def is_tunable(source: str) -> bool:

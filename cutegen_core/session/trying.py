@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from cutegen_core.evaluate.verdict_key import judge_digest
 from cutegen_core.records.candidate import content_key
-from cutegen_core.records.event import Event, SessionState, StageEnded, StateChanged, TrialStarted
+from cutegen_core.records.event import Event, Outcome, SessionState, StageEnded, StateChanged, TrialStarted
 from cutegen_core.records.trial import Mark, StageStatus, Trial
 from cutegen_core.session import request
 from cutegen_core.session.writer import TrialWatch, Writer
 from cutegen_core.trajectory.state import TRANSIENT_STATUSES, Step
+
+_ACCEPTED = "passed again with fresh inputs"
 
 
 def try_candidate(writer: Writer, step: Step) -> list[Event]:
@@ -34,7 +36,8 @@ def accept(writer: Writer, candidate: str) -> list[Event]:
     writer.append(TrialStarted(number, candidate, acceptance=True))
     trial = _evaluate(writer, candidate, thorough=True)
     if trial.passed:
-        verdict = StateChanged(SessionState.ACCEPTED, "passed again with fresh inputs")
+        ended = next((step.note for step in writer.state.steps[-1:] if step.outcome is Outcome.UNANSWERED), "")
+        verdict = StateChanged(SessionState.ACCEPTED, "; ".join(filter(None, [ended, _ACCEPTED])))
     else:
         verdict = StateChanged(SessionState.AWAITING_REVIEW, f"the acceptance test failed: {trial.message}")
     return [request.tried_event(writer.store, number, trial, acceptance=True), verdict]

@@ -285,6 +285,12 @@ class State:
         """Return the last step that carried this candidate, or None."""
         return next((s for s in reversed(self.steps) if s.candidate == candidate), None)
 
+    def swept(self, candidate: str | None) -> bool:
+        """Return whether a sweep chose this kernel, or tried to improve it."""
+        return candidate is not None and any(
+            (s.sweep or s.study) and candidate in (s.base, s.candidate) for s in self.steps
+        )
+
     def study(self, study: StudyKind, candidate: str | None) -> Studied | None:
         """Return the last result of this study of the candidate, or None."""
         return self.studies.get(WantedStudy(study, candidate or ""))

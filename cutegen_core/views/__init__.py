@@ -22,6 +22,7 @@ from cutegen_core.views.chips import chips
 from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mix_rows
 from cutegen_core.views.evidence import step_evidence
 from cutegen_core.views.outcome import outcome_line
+from cutegen_core.views.price import Price, price
 from cutegen_core.views.profiles import ProfileDelta, ProfileView, profile_deltas, profile_view
 from cutegen_core.views.rail import RailStatus, RailStop, rail
 from cutegen_core.views.roles import CardState, RoleCard, Said, SuiteFact, role_cards, roles_of
@@ -68,6 +69,7 @@ __all__ = [
     "Instruction",
     "MachineCode",
     "MixRow",
+    "Price",
     "ProfileDelta",
     "ProfileView",
     "RailStatus",
@@ -108,6 +110,7 @@ __all__ = [
     "outcome_step",
     "parse_machine_code",
     "performance_of",
+    "price",
     "profile_deltas",
     "profile_view",
     "rail",

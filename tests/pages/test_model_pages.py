@@ -18,7 +18,7 @@ from cutegen_core.problems import library
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.candidate import Author
-from cutegen_core.records.decision import Decision, DecisionKind, Gate, StudyKind
+from cutegen_core.records.decision import Decision, DecisionKind, Effort, Gate, Ideas, StudyKind
 from cutegen_core.records.event import (
     AnsweredBy,
     Decided,
@@ -30,6 +30,7 @@ from cutegen_core.records.event import (
     Role,
     SessionState,
     StateChanged,
+    StepClosed,
     StepStarted,
     Studied,
 )
@@ -74,6 +75,12 @@ def called(story: Story, role: Role, prompt: str, reply: str, **answer: object) 
         ModelCalled(step, role, key, "qwen", 9000),
         ModelAnswered(step, role, key, store.put(reply), **numbers),  # type: ignore[arg-type]
     )
+
+
+def test_the_header_says_what_a_promoted_kernel_cost(store: Store, open_page: OpenPage) -> None:
+    story = called(begin_step(Story(store, answered_by=AnsweredBy.LLM).begin(), None), Role.PROPOSER, "p", "r")
+    story.add(StepClosed(1, Outcome.PROMOTED))
+    assert "<i>per promoted kernel</i> 1,545 tokens, 1 call" in shown(open_page("session", id=story.session))
 
 
 def begin_step(story: Story, base: str | None, *, repair: bool = False) -> Story:
@@ -265,11 +272,14 @@ def test_a_session_starts_with_model_budget_and_prompt_gate(store: Store) -> Non
     page = framed()
     page.selectbox(key="new-proposer-any").select("llm").run()
     page.number_input(key="new-tokens-any").set_value(50_000)
+    page.selectbox(key="new-ideas-any").set_value(Ideas.FEW)
+    page.number_input(key="new-enough-any").set_value(85)
     page.segmented_control(key="new-gates-any").set_value([Gate.PROMPT, Gate.PROMOTION])
     click(page, "new-start-any")
     settings = views.session_view(store, store.sessions()[0]).state.settings
     assert (settings.answered_by, settings.model, settings.max_tokens) == ("llm", "local", 50_000)
     assert settings.gates == (Gate.PROMPT, Gate.PROMOTION)
+    assert settings.effort == Effort(Ideas.FEW, 0.85)
 
 
 def field(page: AppTest, name: str) -> str:

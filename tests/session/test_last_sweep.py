@@ -3,7 +3,9 @@
 import pytest
 
 from cutegen_core.evaluate.sweep import SweepTable
-from cutegen_core.records.decision import Autonomy, DecisionKind
+from cutegen_core.propose.port import Finished
+from cutegen_core.records.decision import Autonomy, DecisionKind, Gate
+from cutegen_core.records.errors import BudgetError
 from cutegen_core.records.event import AnsweredBy, Outcome, SessionState
 from cutegen_core.records.performance import Word
 from cutegen_core.records.trial import ExecutorKind
@@ -70,6 +72,49 @@ def test_a_session_that_tunes_sweeps_its_best_once_before_it_is_accepted(session
     assert state.best in (swept.candidate, swept.base)
     untuned = sessions.go(begin(sessions, max_steps=9, executor=executor))
     assert not any(step.study for step in untuned.steps)
+
+
+class SpentProposer(ScriptedProposer):
+    """Proposes its texts; a further call does not fit the budget."""
+
+    def respond(self, request):
+        answer = super().respond(request)
+        if isinstance(answer, Finished):
+            raise BudgetError("the next call may use 900 tokens, and 500 are left")
+        return answer
+
+
+@pytest.mark.parametrize("executor", [ExecutorKind.GPU, ExecutorKind.CPU])
+def test_a_session_whose_tokens_are_spent_sweeps_its_best_first(sessions, executor):
+    sessions.writes = SpentProposer((KERNEL,))
+    session = begin(sessions, answered_by=AnsweredBy.LLM, max_steps=9, executor=executor)
+    state = sessions.go(session)
+    assert (state.status, state.reason) == (
+        SessionState.EXHAUSTED,
+        "the next call may use 900 tokens, and 500 are left",
+    )
+    assert [step.study is not None for step in state.steps] == [False, False, True, False]
+    assert (state.steps[1].outcome, state.steps[1].note) == (Outcome.UNANSWERED, state.reason)
+    assert state.steps[2].base == state.steps[0].candidate
+    assert sessions.store.record(SweepTable, state.steps[2].sweep).rows
+    raised = sessions.decide(session, DecisionKind.BUDGET, max_steps=9, max_tokens=10)
+    assert [step.study is not None for step in raised.steps].count(True) == 1, "the best is swept once"
+
+
+def test_what_a_person_asked_for_stays_open_where_tokens_are_spent(sessions):
+    session = begin(sessions, answered_by=AnsweredBy.LLM, max_steps=9, autonomy=Autonomy.STEP, gates=())
+    sessions.writes = ScriptedProposer((KERNEL,))
+    assert sessions.go(session).gate.gate is Gate.INSTRUCTION
+    sessions.writes = SpentProposer((KERNEL,))
+    state = sessions.decide(session, DecisionKind.REDIRECT, text="use TMA")
+    assert (state.status, state.open_step.instruction) == (SessionState.EXHAUSTED, "use TMA")
+    assert not any(step.study for step in state.steps)
+
+
+def test_a_models_kernel_is_swept_without_times_too_before_the_steps_end(sessions):
+    state = sessions.go(begin(sessions, answered_by=AnsweredBy.LLM, executor=ExecutorKind.CPU))
+    assert (state.status, len(state.steps)) == (SessionState.EXHAUSTED, 2)
+    assert state.steps[1].sweep
 
 
 def test_a_person_who_proposes_sweeps_by_hand(sessions):

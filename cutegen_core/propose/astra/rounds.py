@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 
 from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.propose import headroom
 from cutegen_core.propose.port import Answer, Attempt, Call, Finished, Proposal, ProposalRequest, WantsStudy
 from cutegen_core.propose.prompting.rendering import Prompt
 from cutegen_core.propose.replies.reading import find_idea, first_words
@@ -27,7 +28,6 @@ ANSWERS_EACH = 2
 """How often a plan, or code, is asked for in a step: once, and once more with what was wrong."""
 CANNOT_MEND = "the playbook cannot repair a kernel: edit it by hand, or rewind to one that passed"
 _NO_KERNEL = (Status.UNPARSED, Status.PATCH_FAILED)
-_TUNED = "tune"
 
 
 def begin(request: ProposalRequest) -> Answer | None:
@@ -65,11 +65,14 @@ def answers_of(request: ProposalRequest, role: Role) -> tuple[Call, ...]:
 
 
 def over(request: ProposalRequest) -> Answer | None:
-    """Return the sweep that the person asks for, or the end where several steps in a row brought nothing."""
+    """Return the sweep that the person asks for, or the end: near the bound, or after fruitless steps."""
     if re.search(r"\bsweep\b", request.instruction.lower()) and _is_tunable(request):
         return WantsStudy(StudyKind.SWEEP, "asked for: a sweep of the declared parameters")
     if request.instruction:
         return None
+    near = headroom.reached(request)
+    if near:
+        return end(near, request)
     tail = request.attempts[-FRUITLESS_LIMIT:]
     fruitless = len(tail) == FRUITLESS_LIMIT and not any(attempt.promoted for attempt in tail)
     return end(f"{FRUITLESS_LIMIT} steps in a row brought nothing", request) if fruitless else None
@@ -77,8 +80,7 @@ def over(request: ProposalRequest) -> Answer | None:
 
 def end(reason: str, request: ProposalRequest) -> Answer:
     """Return a sweep of the best kernel's parameters where times decide and none was done; then the end."""
-    swept = any(attempt.idea.startswith(_TUNED) for attempt in request.attempts)
-    if request.can_profile and not swept and _is_tunable(request):
+    if request.can_profile and not request.swept and _is_tunable(request):
         return WantsStudy(StudyKind.SWEEP, f"{reason}: sweep the declared parameters")
     return Finished(reason)
 

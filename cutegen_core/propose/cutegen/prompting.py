@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from cutegen_core.propose.cutegen.menus import open_items, profile_reason
 from cutegen_core.propose.cutegen.switches import CUTEGEN, ProfileText, Switches
@@ -11,23 +13,46 @@ from cutegen_core.propose.port import ProposalRequest
 from cutegen_core.propose.prompting import feedback, profile_notes
 from cutegen_core.propose.prompting.offers import offered
 from cutegen_core.propose.prompting.rendering import EXAMPLE, PLAIN_EXAMPLE, Prompt, fitted
+from cutegen_core.records.decision import Ideas
 
 FOLDER = Path(__file__).parent / "prompts"
 STALLED_AFTER = 2
 
 
+class IdeasText(NamedTuple):
+    """How a prompt tells how many ideas a step may try."""
+
+    title: str
+    how_many: str
+    choose: str
+
+
+_SEVERAL = "of these by their names, the one that matters most first in the line `Idea:`"
+_IDEAS: Mapping[Ideas, IdeasText] = {
+    Ideas.ONE: IdeasText("one idea", "exactly one idea", "one of these by its name"),
+    Ideas.FEW: IdeasText("a few ideas", "up to three ideas that belong together", _SEVERAL),
+    Ideas.FREE: IdeasText(
+        "as many ideas as pay", "as many ideas as you are sure of, a new structure too if it pays", _SEVERAL
+    ),
+}
+
+
 def seed(request: ProposalRequest, switches: Switches = CUTEGEN) -> Prompt:
-    """Ask for the first kernel; without refinement for the only one."""
+    """Ask for the first kernel, a fast one where ideas are free; without refinement for the only one."""
+    ambitious = request.effort.ideas is Ideas.FREE
     menu = () if switches.refines else items(request, switches)
-    return _asked("seed.md.jinja", request, switches, menu=menu)
+    return _asked("seed.md.jinja", request, switches, menu=menu, ambitious=ambitious)
 
 
 def optimise(request: ProposalRequest, switches: Switches = CUTEGEN) -> Prompt:
-    """Ask for one idea on the best kernel; profile text only after one of its triggers."""
+    """Ask for one idea on the best kernel, or as many as were chosen; profile text only after one of its triggers."""
     reason = profile_wanted(request, switches)
     profile = profile_notes.whole(request) if reason else ""
     untried = open_items(request.attempts, items(request, switches))
-    return _asked("optimise.md.jinja", request, switches, menu=untried, profile=profile, profile_reason=reason)
+    ideas = _IDEAS[request.effort.ideas]
+    return _asked(
+        "optimise.md.jinja", request, switches, menu=untried, profile=profile, profile_reason=reason, ideas=ideas
+    )
 
 
 def items(request: ProposalRequest, switches: Switches) -> tuple[MenuItem, ...]:

@@ -5,15 +5,14 @@
    cause. The idea stays, it is the kernel's intent.
 3. OPTIMISE: one idea from the menu, named before it is written; a repeated one is refused and asked again once.
 4. TUNE: when the menu is done, sweep the parameters the kernel declares.
-5. Finished: nothing left, the model says so, several steps in a row brought nothing, or the best is at a memory bound.
+5. Finished: nothing left, the model says so, several steps in a row brought nothing, or the best is near its bound.
 A reply without a kernel is shown to the model and asked again once in the same step; blocks that fit are kept.
 `switches` has the variants of it that an ablation compares.
 """
 
 from __future__ import annotations
 
-from cutegen_core.evaluate.evidence.speed import share
-from cutegen_core.evaluate.timing.overall import overall
+from cutegen_core.propose import headroom
 from cutegen_core.propose.cutegen import prompting
 from cutegen_core.propose.cutegen.menus import done_keys, idea_key, open_items
 from cutegen_core.propose.cutegen.switches import CUTEGEN, Switches, uses_cute
@@ -48,10 +47,6 @@ from cutegen_core.records.trial import ExecutorKind, Status, Trial
 
 FRUITLESS_LIMIT = 6
 """Steps in a row without a promotion after which the strategy gives up."""
-
-ENOUGH = 0.92
-"""Share of a memory bound from which on no further idea is asked for. A bound by arithmetic may be beaten on another
-pipe, and an estimate is no time: neither ends a session."""
 
 _DIAGNOSIS_CHARACTERS = 4000
 _ANSWERS_EACH = 2
@@ -101,7 +96,7 @@ class CutegenStrategy:
 
     def _over(self, request: ProposalRequest) -> Answer | None:
         """Return the sweep and then the end, if there is nothing left to ask the model."""
-        reached = _no_headroom(request)
+        reached = headroom.reached(request)
         if reached:
             return _end(reached, request)
         tail = request.attempts[-FRUITLESS_LIMIT:]
@@ -186,16 +181,6 @@ def _behind(call: Call, request: ProposalRequest, more: str) -> Ask | None:
     return Ask(call.role, prompt, f"about {tokens} tokens") if fits else None
 
 
-def _no_headroom(request: ProposalRequest) -> str:
-    """Return what the best's time reaches, where a memory bound leaves nothing worth a call; else ""."""
-    trial = request.base_trial
-    timed = overall(trial.performance) if trial and trial.passed else None
-    reached = share(timed) if timed else None
-    if reached is None or reached.bound.by != "memory" or reached.fraction < ENOUGH:
-        return ""
-    return f"the best reaches {reached.words}: what is left is not worth a step"
-
-
 def _only_values(source: str, request: ProposalRequest) -> bool:
     """Return whether a kernel changes declared values only, which without a GPU nothing can judge but the sweep."""
     blind = request.executor is not ExecutorKind.GPU and not request.instruction
@@ -203,11 +188,10 @@ def _only_values(source: str, request: ProposalRequest) -> bool:
 
 
 def _end(reason: str, request: ProposalRequest) -> Answer:
-    """Return the sweep, once; then the end. Without a kernel there is nothing to sweep."""
-    tuned = any(a.idea.startswith("tune") for a in request.attempts)
+    """Return the sweep of the best, once; then the end. Without a kernel there is nothing to sweep."""
     return (
         Finished(reason)
-        if tuned or request.base is None
+        if request.swept or request.base is None
         else WantsStudy(StudyKind.SWEEP, f"{reason}: sweep the declared parameters")
     )
 

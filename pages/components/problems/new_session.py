@@ -13,7 +13,7 @@ from cutegen_core.propose.astra.strategy import ROLES
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES, answerers, strategies_for
-from cutegen_core.records.decision import Autonomy, Gate
+from cutegen_core.records.decision import Autonomy, Effort, Gate, Ideas
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.records.problem import Problem
@@ -58,6 +58,8 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
         llm = choose_model(name) if AnsweredBy.LLM in asked else Llm()
         if llm.ready and not llm.model and AnsweredBy.LLM in answers.values():
             _models_of([role for role, who in answers.items() if who is AnsweredBy.LLM])
+    with st.container():
+        effort = _effort(name, strategy) if {AnsweredBy.LLM, AnsweredBy.PERSON} & set(asked) else Effort()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         gates = st.segmented_control(
             "Review before", reviewed, selection_mode="multi", default=list(start.default_gates(strategy)),
@@ -85,8 +87,28 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
                 max_tokens=llm.max_tokens,
                 roles={role: who for role, who in answers.items() if who is not proposer},
                 allow_regressions=allow,
+                effort=effort,
             )
         )
+
+
+def _effort(name: str, strategy: str) -> Effort:
+    """Draw how many ideas a step may try, where the strategy's plan is not one of its roles, and what is enough."""
+    first, second = st.columns([1.6, 2])
+    ideas = Ideas.ONE
+    with first:
+        if not STRATEGIES[strategy].roles:
+            ideas = st.selectbox("Ideas a step", list(Ideas), format_func=str, key=f"new-ideas-{name}")
+    with second:
+        usual = round(100 * Effort().enough)
+        enough = st.number_input(
+            "Stop at this share of the bound, % (0: never)",
+            0,
+            100,
+            usual,
+            key=f"new-enough-{name}",
+        )
+    return Effort(ideas, int(enough) / 100)
 
 
 def _strategy(name: str, problem: Problem) -> str:

@@ -9,6 +9,7 @@ from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
 from cutegen_core.records.event import AnsweredBy, SessionSettings, SessionState
 from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.records.wording import factor_words, lowered, micros, pace, percent, ratio
+from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, gnn
 from pages.components.session.export_menu import render_export
@@ -105,7 +106,17 @@ def _tokens(view: SessionView) -> str:
     of = f" of {state.max_tokens:,}" if state.max_tokens is not None else ""
     reserved = state.open_step.calls[-1].reserved_tokens if state.lost_call and state.open_step else 0
     title = f"{reserved:,} of them reserved for the running call" if reserved else "prompts and replies"
-    return _fact("tokens", f"{state.tokens:,}{of}{' (reserved)' if reserved else ''}", title)
+    paid = views.price(state).words
+    title = f"{title}; {paid}" if paid else title
+    return _fact("tokens", f"{state.tokens:,}{of}{' (reserved)' if reserved else ''}", title) + _each(state)
+
+
+def _each(state: State) -> str:
+    """Write what a promoted kernel cost, once there is one."""
+    paid = views.price(state)
+    if not paid.promoted or not paid.calls:
+        return ""
+    return _fact("per promoted kernel", paid.each(), paid.words)
 
 
 def _fact(name: str, value: str, title: str = "") -> str:

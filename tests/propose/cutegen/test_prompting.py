@@ -30,7 +30,7 @@ from cutegen_core.propose.prompting import rendering
 from cutegen_core.propose.prompting.offers import offered
 from cutegen_core.propose.prompting.rendering import PLAIN_EXAMPLE
 from cutegen_core.records.candidate import Author, Candidate
-from cutegen_core.records.decision import StudyKind
+from cutegen_core.records.decision import Effort, Ideas, StudyKind
 from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.records.performance import (
     Bound,
@@ -546,24 +546,68 @@ def test_measured_times_and_peaks_are_in_the_prompt(request_for):
     assert "Peaks, measured on this GPU: memory 4.3 TB/s (read + written); TFLOP/s: fp32 51." in text
 
 
-@pytest.mark.parametrize(
-    ("took", "memory", "compute", "over"),
-    [(42.0, 40.0, 1.0, True), (42.0, 33.6, 1.0, False), (42.0, 1.0, 40.0, False)],
-)
-def test_a_session_ends_where_the_measured_time_is_at_a_memory_bound(request_for, took, memory, compute, over):
+def measured_request(request, took, *bounds):
+    """The request with a best kernel that took that many µs, beside these bounds."""
     conditions = Conditions("H200", "580", (1980, 1980), 3201, (40, 41), (300.0, 310.0), (), 0, 8, 1 << 27, 0.0)
     own = Timing("candidate", took, took, took, 0.004, 60)
-    bound = Bound("graph", 1 << 20, 1 << 20, "fp32", memory, compute)
-    timed = WorkloadPerformance("benchmark", (own,), (), (), 0.004, conditions, (bound,))
+    timed = WorkloadPerformance("benchmark", (own,), (), (), 0.004, conditions, bounds)
     trial = replace(passed_trial(), performance=Performance((timed,)))
-    request = replace(
-        request_for("relu"), base=Candidate(EXAMPLE, Author.MODEL), base_trial=trial, executor=ExecutorKind.GPU
-    )
+    return replace(request, base=Candidate(EXAMPLE, Author.MODEL), base_trial=trial, executor=ExecutorKind.GPU)
+
+
+def bound(kind, pipe, memory, compute):
+    return Bound(kind, 1 << 20, 1 << 20, pipe, memory, compute)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "enough", "said"),
+    [
+        ((bound("graph", "fp32", 40.0, 1.0),), 0.92, "95 % of the memory bound"),
+        ((bound("graph", "fp32", 33.6, 1.0),), 0.92, ""),
+        ((bound("graph", "fp32", 33.6, 1.0),), 0.75, "80 % of the memory bound"),
+        ((bound("graph", "fp32", 40.0, 1.0),), 0.0, ""),
+        ((bound("graph", "bf16", 1.0, 40.0),), 0.92, "95 % of the compute bound"),
+        ((bound("graph", "bf16", 1.0, 33.6),), 0.92, ""),
+        ((bound("graph", "fp32", 1.0, 40.0),), 0.92, ""),
+        ((bound("graph", "fp32", 1.0, 40.0), bound("compulsory", "tf32", 1.0, 12.0)), 0.92, ""),
+        (
+            (bound("graph", "fp32", 1.0, 40.0), bound("compulsory", "fp32", 1.0, 39.0)),
+            0.92,
+            "95 % of the compute bound",
+        ),
+    ],
+)
+def test_a_session_ends_where_the_measured_time_is_near_a_bound_that_no_other_pipe_beats(
+    request_for, bounds, enough, said
+):
+    request = replace(measured_request(request_for("relu"), 42.0, *bounds), effort=Effort(enough=enough))
     answer = CutegenStrategy().respond(request)
-    assert isinstance(answer, WantsStudy) is over, "the sweep comes before the end"
-    if over:
-        assert "95 % of the memory bound" in answer.reason
+    assert isinstance(answer, WantsStudy) is bool(said), "the sweep comes before the end"
+    if said:
+        assert said in answer.reason
+        swept = CutegenStrategy().respond(replace(request, swept=True))
+        assert isinstance(swept, Finished)
+        assert said in swept.reason
     assert isinstance(CutegenStrategy().respond(replace(request, instruction="go on")), Ask)
+
+
+@pytest.mark.parametrize(
+    ("ideas", "title", "how_many", "first"),
+    [
+        (Ideas.ONE, "## This step: one idea", "with exactly one idea.", "Write the simplest correct"),
+        (Ideas.FEW, "## This step: a few ideas", "with up to three ideas", "Write the simplest correct"),
+        (Ideas.FREE, "## This step: as many ideas as pay", "with as many ideas", "Write the fastest correct"),
+    ],
+)
+def test_the_prompt_tells_how_many_ideas_a_step_may_try(request_for, ideas, title, how_many, first):
+    request = replace(request_for("softmax"), effort=Effort(ideas))
+    assert first in prompting.seed(request).text
+    later = prompting.optimise(
+        replace(request, base=Candidate(EXAMPLE, Author.MODEL), base_trial=passed_trial(), attempts=tried("seed"))
+    ).text
+    assert title in later
+    assert how_many in later
+    assert ("the one that matters most first" in later) is (ideas is not Ideas.ONE)
 
 
 def test_what_does_not_fit_is_left_out_and_named(request_for):

@@ -210,6 +210,23 @@ def test_the_budget_ends_the_session_before_a_call_that_does_not_fit(desk, serve
     assert server.asked == []
 
 
+def test_spent_tokens_end_a_session_after_a_sweep_of_its_best_kernel(desk, serve):
+    plain, _ = kernels(desk, "relu")
+    declared = "BLOCK = { default = 256, values = [128, 256] }"
+    source = re.sub(r"^BLOCK = 256$|^BLOCK = \{.*\}$", declared, plain, flags=re.MULTILINE)
+    assert declared in source
+    server = serve("a long thought. " * 7000 + whole("seed: plain", source), "never asked for")
+    session = desk.start(few_runs("relu"), answered_by=AnsweredBy.LLM, autonomy=Autonomy.AUTO, max_tokens=34_000)
+    state = desk.go(session)
+    assert state.status is SessionState.EXHAUSTED
+    assert "of 34,000 are left" in state.reason
+    assert len(server.asked) == 1
+    assert [step.base for step in state.steps if step.sweep] == [state.steps[0].candidate]
+    paid = views.price(state)
+    assert (paid.calls, paid.promoted) == (1, 1)
+    assert paid.words == f"{state.tokens:,} tokens and 1 call for each of 1 promoted kernel"
+
+
 def test_a_call_that_was_lost_is_said_and_never_repeated_by_itself(desk, serve):
     server = serve(whole("seed", "/* cutegen */"))
     session = desk.start(few_runs("relu"), answered_by=AnsweredBy.LLM, autonomy=Autonomy.AUTO)
