@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,7 +53,7 @@ def _patched(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_poll_that_begins_before_a_page_was_sent_takes_nothing_of_it_away(tmp_path: Path, *, ended: bool) -> None:
     script = tmp_path / "page.py"
     script.write_text(PAGE if ended else PAGE + "import time\ntime.sleep(0.5)\n")
-    sent = asyncio.run(_polled_before_it_was_sent(script, ended=ended))
+    sent = _run(_polled_before_it_was_sent(script, ended=ended))
     assert _texts(sent) == [*DRAWN, *POLLED]
     assert [message.script_finished for message in sent if message.HasField("script_finished")] == [
         ForwardMsg_pb2.ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg_pb2.ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY,
@@ -61,7 +63,13 @@ def test_a_poll_that_begins_before_a_page_was_sent_takes_nothing_of_it_away(tmp_
 def test_a_page_that_is_drawn_anew_replaces_what_was_not_sent(tmp_path: Path) -> None:
     script = tmp_path / "page.py"
     script.write_text(PAGE)
-    assert _texts(asyncio.run(_drawn_twice(script))) == DRAWN
+    assert _texts(_run(_drawn_twice(script))) == DRAWN
+
+
+def _run(sent: Coroutine[None, None, list[ForwardMsg]]) -> list[ForwardMsg]:
+    """Run it in a thread of its own: a browser's test leaves a loop that runs in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, sent).result()
 
 
 async def _polled_before_it_was_sent(script: Path, *, ended: bool) -> list[ForwardMsg]:
