@@ -184,7 +184,7 @@ class Comparison:
 
     @property
     def unwritten(self) -> bool:
-        """Whether all that is wrong was never written."""
+        """Tell whether all that is wrong was never written."""
         return 0 < self.wrong == self.poison
 
     @property

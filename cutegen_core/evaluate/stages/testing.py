@@ -130,7 +130,7 @@ class CorrectnessStage:
     verdicts: list[WorkloadVerdict] = field(default_factory=list)
     sizes: list[str] = field(default_factory=list)
     _switches: dict[str, int] = field(default_factory=dict)
-    """Of the runs on a workload, the most."""
+    """Workload -> the most thread switches of its runs."""
 
     def run(self) -> StageFailure | None:
         """Test every workload; its instrumented run comes before its plain ones."""

@@ -114,7 +114,7 @@ class Program:
 
     @property
     def prepares(self) -> bool:
-        """Whether there are steps marked once."""
+        """Tell whether there are steps marked once."""
         return any(step.once for step in self.steps)
 
     def to_json(self) -> dict[str, Any]:

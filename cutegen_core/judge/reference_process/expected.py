@@ -104,11 +104,8 @@ def to_array(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[Any]]:
     return array
 
 
-class _Exact(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Replaces every narrower floating type that a reference asks for, such as by `.float()`, by float64.
-
-    Otherwise a file that converts would be compared with rounded values and would seem to make no error of its own.
-    """
+class _Uncompiled(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Sees every operation; nothing compiles it."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -117,6 +114,13 @@ class _Exact(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _should_skip_dynamo(cls) -> bool:
         """Return that nothing compiles this: torch would import its compiler at the first call (a second)."""
         return False
+
+
+class _Exact(_Uncompiled):  # type: ignore[no-untyped-call]
+    """Replaces every narrower floating type that a reference asks for, such as by `.float()`, by float64.
+
+    Otherwise a file that converts would be compared with rounded values and would seem to make no error of its own.
+    """
 
     def __torch_dispatch__(
         self,
@@ -131,20 +135,15 @@ class _Exact(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return func(*args, **given)
 
 
-class _Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Rounding(_Uncompiled):  # type: ignore[no-untyped-call]
     """Multiplies the new float64 results of operations by random numbers within a rounding of float32 around one.
 
     Views, results written in place, and what is made of no floating tensor or gives whole numbers stay as they are.
     """
 
     def __init__(self, seed: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._generator = torch.Generator().manual_seed(seed)
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Return that nothing compiles this, as above."""
-        return False
 
     def __torch_dispatch__(
         self,

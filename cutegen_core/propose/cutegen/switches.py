@@ -40,7 +40,7 @@ class Switches:
 
     @property
     def language(self) -> str:
-        """What the prompt calls a kernel's language."""
+        """Return what the prompt calls a kernel's language."""
         return "plain CUDA C++" if self.plain_cuda else "CuTe"
 
 
