@@ -17,8 +17,6 @@ from cutegen_core.records.problem import Problem, WorkloadRole
 STRAIGHTFORWARD = Path(__file__).parent / "mistakes" / "kernels"
 _FOR_BUILT_IN_PROBLEMS = ("swish",)
 """Files of `tests/data/kernels` that the cross-check leaves out, named as their problems."""
-_UNSUPPORTED = ("grand_total_cluster",)
-"""The emulator has no clusters, and says so."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +25,11 @@ class RightKernel:
 
     Attributes:
         problem: key of `PROBLEMS`.
-        supported: whether the emulator runs it.
     """
 
     name: str
     source: str
     problem: str
-    supported: bool = True
 
 
 def _key(problem: str) -> str:
@@ -43,7 +39,7 @@ def _key(problem: str) -> str:
 def _kernels() -> Iterator[RightKernel]:
     for name, entry in WRITTEN.items():
         text = (KERNELS / f"{name}.cu").read_text()
-        yield RightKernel(name, text, _key(entry.problem or name), name not in _UNSUPPORTED)
+        yield RightKernel(name, text, _key(entry.problem or name))
     for name in _FOR_BUILT_IN_PROBLEMS:
         yield RightKernel(name, (KERNELS / f"{name}.cu").read_text(), _key(name))
     for path in sorted(STRAIGHTFORWARD.glob("*.cu")):

@@ -23,6 +23,10 @@ _REPLACEMENTS: Mapping[str, tuple[tuple[str, str, int], ...]] = {
     "cutlass/arch/barrier.h": (
         ("#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ >= 12)\n", "#if 1\n", 1),
     ),
+    # Said at once, it also orders the threads of each block, which needs less bookkeeping than arriving and waiting apart.
+    "cute/arch/cluster_sm90.hpp": (
+        ("  cluster_arrive();\n  cluster_wait();\n", '  emu_cluster_sync(__LINE__, "");\n', 1),
+    ),
     "cute/arch/copy_sm90_desc.hpp": (
         ("#if (__CUDACC_VER_MAJOR__ >= 12) && !defined(__CUDACC_RTC__)\n  using", "#if 1\n  using", 1),
     ),

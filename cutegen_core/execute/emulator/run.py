@@ -124,9 +124,6 @@ def _find_unsupported(execution: Execution) -> str:
     for tensor_map in execution.plan.tensor_maps:
         if tensor_map.interleave != "none":
             return f"tensor map {tensor_map.name}: the emulator has no interleaved layouts ({tensor_map.interleave})"
-    for launch in execution.plan.launches:
-        if launch.cluster != (1, 1, 1):
-            return f"{launch.kernel}: the emulator has no thread block clusters"
     needed = sum(size for _, _, size, _, _, _ in _buffers(execution))
     if needed > _MOST_BYTES:
         most = f"the emulator gives {_MOST_BYTES / (1 << 30):g} GiB"
@@ -197,6 +194,7 @@ def _format_launch(launch: Launch, kernels: dict[str, int], buffers: dict[str, i
         int(launch.cooperative),
         *launch.grid,
         *launch.block,
+        *launch.cluster,
         launch.smem_bytes,
         len(launch.args),
     ]

@@ -60,6 +60,12 @@ uint32_t emu_active_mask(int line, const char* file);
 // The barrier of all blocks of a cooperative launch.
 void emu_grid_sync(int line, const char* file);
 int emu_is_cooperative();
+// The barrier of a cluster, of a block alone its own; and the shared memory of a block of the cluster.
+void emu_cluster_sync(int line, const char* file);
+uint32_t emu_cluster_rank();
+void emu_cluster_shape(uint32_t* xyz);
+void* emu_map_shared(const void* address, uint32_t rank);
+uint32_t emu_shared_rank(const void* address);
 void emu_atomic(const void* address, size_t bytes);
 void emu_atomic_load(const void* address, void* result, size_t bytes);
 int emu_compare_exchange(void* address, void* expected, const void* desired, size_t bytes);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "block.h"
+#include "cluster.h"
 
 namespace runner {
 
@@ -58,7 +59,9 @@ void open_barrier() {
   idle_spins = 0;
   *met = 1;
   note_change();
-  if (spec.checked) checker_barrier();
+  if (!spec.checked) return;
+  checker_barrier();
+  share_cluster_waits();
 }
 
 void open_named_barriers() {

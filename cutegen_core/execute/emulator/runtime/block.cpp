@@ -4,6 +4,7 @@
 // fibers wait at the same barrier, which then opens, or the kernel is wrong.
 #include "block.h"
 #include <string.h>
+#include "cluster.h"
 #include "ptx_hopper.h"
 
 namespace runner {
@@ -47,6 +48,7 @@ void begin_block(Index3 block) {
   live = thread_count;
   idle_spins = 0;
   begin_barriers();
+  begin_cluster_block();
   for (uint32_t t = 0; t < thread_count; ++t) start_fiber(t);
   begin_warps();
   order_threads();
@@ -59,7 +61,7 @@ bool brought_something() {
   if (tell_all_lanes()) return true;
   for (IdleHook hook : idle_hooks)
     if (hook && hook()) return true;
-  return false;
+  return open_cluster_barrier();
 }
 
 void run_block(Index3 block) {
@@ -71,6 +73,20 @@ void run_block(Index3 block) {
     else if (!brought_something()) open_barrier();
   }
   ptx::hopper::end_block();
+}
+
+// The blocks of this worker's rank, one of each cluster.
+void run_clusters(Launch const& launch) {
+  Index3 const &c = launch.cluster, rank = rank_coordinates();
+  Index3 const across = {launch.grid.x / c.x, launch.grid.y / c.y, launch.grid.z / c.z};
+  uint64_t const clusters = across.count();
+  for (uint64_t i = 0; i < clusters && !*stop; ++i) {
+    uint64_t const n = spec.order == Order::FORWARD ? i : clusters - 1 - i;
+    run_block({(uint32_t)(n % across.x) * c.x + rank.x, (uint32_t)(n / across.x % across.y) * c.y + rank.y,
+               (uint32_t)(n / across.x / across.y) * c.z + rank.z});
+    leave_cluster();
+  }
+  end_clusters();
 }
 
 }  // namespace
@@ -87,6 +103,7 @@ void run_launch(int index, uint32_t worker, uint32_t workers) {
   number_threads();
   random_state = spec.seed * 0x9E3779B97F4A7C15u + 88172645463325252u + (uint64_t)index;
   if (spec.checked) checker_begin_launch();
+  if (launch.clustered()) return run_clusters(launch);
   uint64_t const blocks = launch.grid.count();
   for (uint64_t i = worker; i < blocks && !*stop; i += workers) {
     uint64_t const b = spec.order == Order::FORWARD ? i : blocks - 1 - i;
@@ -129,7 +146,8 @@ void wait_for_change(const char* what, uintptr_t pc, uintptr_t frame) {
 void spin_point(uintptr_t address) {
   if (current.thread < 0 || address - (uintptr_t)current.stack_low < STACK_BYTES) return;
   if (++fibers[current.thread].spins % SPINS_PER_TURN != 0) return;
-  if (++idle_spins > NAP_SPINS && emu_is_cooperative()) nap();
+  if (++idle_spins > NAP_SPINS && clustered()) let_others_run();
+  else if (idle_spins > NAP_SPINS && emu_is_cooperative()) nap();
   else if (idle_spins > HOPELESS_SPINS) explain_spin(address, EMU_CALLER, *(uintptr_t*)EMU_FRAME);
   to_scheduler();
 }

@@ -7,7 +7,7 @@
 // an atomic without a fence publishes nothing either.
 #include <stdlib.h>
 #include <string.h>
-#include "checker.h"
+#include "cluster.h"
 
 namespace runner {
 
@@ -124,6 +124,7 @@ bool any_fence() { return fenced; }
 void note_fence() {
   if (current.thread < 0) return;
   fenced = true;
+  cluster->fenced = 1;
   fence_times[current.thread] = ++now;
   Fenced& own = fences[current.thread];
   int const lane = current.thread % 32;

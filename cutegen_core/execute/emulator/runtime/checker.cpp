@@ -1,6 +1,6 @@
 // Checks every load and store of a checked build; callbacks.cpp calls it.
 #include <string.h>
-#include "checker.h"
+#include "cluster.h"
 
 namespace runner {
 
@@ -105,7 +105,7 @@ void visit(const Region& region, Cell& cell, Readers* readers, uintptr_t address
   Other other;
   if (cell.in_flight && cell.write_epoch >= block_epoch) missing_wait(region, cell, address, access);
   bool const needs_value = access == Access::READ || access == Access::ATOMIC;
-  if (of_block(region.kind) && needs_value && cell.write_epoch < block_epoch) {
+  if (of_block(region.kind) && needs_value && cell.write_epoch < block_epoch && !written_by_cluster(region, address)) {
     at_frames(access_pc, access_frame);
     fail("MEMORY_ERROR", "uninitialised", region.name, "%s element %ld of shared variable %s, which no thread of this block has written",
          verb(access), (long)((address - region.low) / region.itemsize), region.name);
@@ -139,7 +139,7 @@ void synchronise(Access access, uintptr_t address) {
 void check_region(Region& region, uintptr_t address, size_t bytes, Access access) {
   if (address + bytes > region.high)
     out_of_bounds(region.name, (long)(region.high - region.low), region.itemsize, region.high - region.low,
-                  of_block(region.kind), access);
+                  of_block(region.kind) || region.kind == Kind::PEER, access);
   if (access != Access::READ && !region.writable) {
     at_frames(access_pc, access_frame);
     fail("INPUT_MODIFIED", "input-modified", region.name, "writes to input %s (element %ld)", region.name,
@@ -147,6 +147,7 @@ void check_region(Region& region, uintptr_t address, size_t bytes, Access access
   }
   if (region.kind != Kind::IMAGE) last_access[current.thread] = epoch;
   if (region.written) check_written(region, address, bytes, access);
+  if (region.kind != Kind::IMAGE && clustered()) mark_access(region, address, bytes, access);
   if (!region.cells) return;
   auto const all = (uint32_t)((address - region.low) | bytes | region.granule), finest = all & -all;
   if (finest < region.granule) refine(region, finest);

@@ -37,8 +37,8 @@ struct Readers {
   uint16_t threads[MAX_THREADS / 32];
 };
 
-// DEVICE: `__device__` variables. SHARED and DYNAMIC memory belongs to one block.
-enum class Kind : uint8_t { TENSOR, DEVICE, SHARED, DYNAMIC, IMAGE };
+// DEVICE: `__device__` variables. SHARED and DYNAMIC memory belongs to one block, PEER to another of its cluster.
+enum class Kind : uint8_t { TENSOR, DEVICE, SHARED, DYNAMIC, IMAGE, PEER };
 inline bool of_block(Kind kind) { return kind == Kind::SHARED || kind == Kind::DYNAMIC; }
 
 
@@ -115,6 +115,7 @@ const char* verb(Access access);
 [[noreturn]] void explain_stray(uintptr_t address, Access access);
 [[noreturn]] void missing_wait(const Region& region, const Cell& cell, uintptr_t address, Access access);
 void race(const Region& region, uintptr_t address, Access access, const Other& other);
+void raise_race(const Region& region, uintptr_t address, Access access, bool other_wrote, const char* text);
 void warn_unfenced(const Region& region, uintptr_t address);
 [[noreturn]] void stale_read(const Region& region, uintptr_t address, bool read_first);
 const char* name_of(const Region& region, uintptr_t address);

@@ -144,20 +144,34 @@ class grid_group {
 };
 inline grid_group this_grid() { return {}; }
 
-// A cluster of one block, which every block is without clusters; launches with larger ones are refused by name.
+// The blocks of a cluster; of a launch without clusters, a block alone.
 class cluster_group {
  public:
-  static void sync(EMU_HERE) { emu_barrier(line, file); }
-  static unsigned num_blocks() { return 1; }
-  static unsigned block_rank() { return 0; }
-  static unsigned num_threads() { return thread_block::num_threads(); }
+  static void sync(EMU_HERE) { emu_cluster_sync(line, file); }
+  struct arrival_token {};
+  static arrival_token barrier_arrive() {
+    emu::ptx("barrier.cluster.arrive.aligned;");
+    return {};
+  }
+  static void barrier_wait() { emu::ptx("barrier.cluster.wait.aligned;"); }
+  static void barrier_wait(arrival_token&&) { barrier_wait(); }
+  static dim3 dim_blocks() {
+    unsigned xyz[3];
+    emu_cluster_shape(xyz);
+    return dim3(xyz[0], xyz[1], xyz[2]);
+  }
+  static unsigned num_blocks() { return dim_blocks().x * dim_blocks().y * dim_blocks().z; }
+  static unsigned block_rank() { return emu_cluster_rank(); }
+  static unsigned num_threads() { return num_blocks() * thread_block::num_threads(); }
   static unsigned size() { return num_threads(); }
-  static unsigned thread_rank() { return thread_block::thread_rank(); }
-  static dim3 dim_blocks() { return dim3(1, 1, 1); }
-  static dim3 block_index() { return dim3(0, 0, 0); }
+  static unsigned thread_rank() { return block_rank() * thread_block::num_threads() + thread_block::thread_rank(); }
+  static dim3 block_index() {
+    dim3 const c = dim_blocks();
+    return dim3(block_rank() % c.x, block_rank() / c.x % c.y, block_rank() / (c.x * c.y));
+  }
   template <class T>
-  static T* map_shared_rank(T* address, int) { return address; }
-  static unsigned query_shared_rank(const void*) { return 0; }
+  static T* map_shared_rank(T* address, int rank) { return (T*)emu_map_shared((const void*)address, (unsigned)rank); }
+  static unsigned query_shared_rank(const void* address) { return emu_shared_rank(address); }
 };
 inline cluster_group this_cluster() { return {}; }
 

@@ -1,6 +1,7 @@
 // Every thread of a block is a fiber on its own small stack; this one switches between them.
 #include <sys/mman.h>
 #include "block.h"
+#include "cluster.h"
 
 // Saves what the System V ABI asks a callee to keep, then continues on the other stack: 28 ns, where ucontext takes 480.
 asm(R"(
@@ -55,6 +56,7 @@ void fiber_main() {
   fibers[current.thread].state = State::DONE;
   lane_ended(current.thread);
   --live;
+  leave_cluster_barrier(current.thread);
   idle_spins = 0;
   note_change();
   open_named_barriers();

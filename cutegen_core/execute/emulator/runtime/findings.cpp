@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "checker.h"
+#include "cluster.h"
 
 namespace runner {
 
@@ -30,7 +30,7 @@ const Region* nearest_shared(uintptr_t address) {
   const Region* best = nullptr;
   for (int i = 0; i < region_count; ++i) {
     const Region& region = regions[i];
-    if (region.kind != Kind::SHARED && region.kind != Kind::DYNAMIC) continue;
+    if (of_another_block(address) ? region.kind != Kind::PEER : !of_block(region.kind)) continue;
     if (region.low <= address && (!best || region.low > best->low)) best = &region;
   }
   for (int i = 0; i < region_count && !best; ++i)
@@ -96,7 +96,7 @@ const char* verb(Access access) {
   long offset = 0;
   if (const Buffer* const buffer = buffer_near(address, &offset))
     out_of_bounds(buffer->name, offset, buffer->itemsize, buffer->bytes, false, access);
-  if (emu_is_shared((void*)address))
+  if (emu_is_shared((void*)address) || of_another_block(address))
     if (const Region* const region = nearest_shared(address))
       out_of_bounds(region->name, (long)(address - region->low), region->itemsize, region->high - region->low, true, access);
   at_frames(access_pc, access_frame);
@@ -110,8 +110,13 @@ void race(const Region& region, uintptr_t address, Access access, const Other& o
   if (write_pending) return;  // the next byte of the same access
   char text[512];
   describe_race(text, sizeof text, region, address, access, other);
+  raise_race(region, address, access, other.wrote, text);
+}
+
+void raise_race(const Region& region, uintptr_t address, Access access, bool other_wrote, const char* text) {
+  if (write_pending) return;
   at_frames(access_pc, access_frame);
-  if (access == Access::WRITE && other.wrote && access_bytes <= sizeof pending.old) {
+  if (access == Access::WRITE && other_wrote && access_bytes <= sizeof pending.old) {
     write_pending = true;
     pending.address = access_address, pending.bytes = access_bytes;
     memcpy(pending.old, (const void*)access_address, access_bytes);

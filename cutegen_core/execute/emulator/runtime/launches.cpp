@@ -59,6 +59,10 @@ uint32_t check_launches() {
     if (launch.cooperative && launch.grid.count() > MAX_TOGETHER)
       refuse("UNSUPPORTED", "%s: a cooperative launch of %lu blocks; the emulator runs up to %d together", kernel.name,
              launch.grid.count(), MAX_TOGETHER);
+    if (launch.cluster.count() > MAX_CLUSTER || (launch.clustered() && launch.cooperative))
+      refuse("UNSUPPORTED", "%s: the emulator has clusters of up to %d blocks, and none in a cooperative launch", kernel.name, MAX_CLUSTER);
+    if (launch.clustered() && has_device_variables())
+      refuse("UNSUPPORTED", "%s: the emulator has no clusters of kernels with __device__ variables; use [[scratch]]", kernel.name);
     if (launch.cooperative && has_device_variables())
       refuse("UNSUPPORTED", "%s: the emulator has no cooperative launches of kernels with __device__ variables; use [[scratch]]",
              kernel.name);

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <initializer_list>
-#include "runner.h"
+#include "cluster.h"
 #include "sandbox.h"
 
 namespace runner {
@@ -31,6 +31,7 @@ struct Shared {
   volatile int stop, met, approximate;
   uint64_t switches;
   Grid grid;
+  Cluster cluster;
 };
 
 Shared* shared;
@@ -84,6 +85,7 @@ double seconds_of(const rusage& used) {
   install_signal_handlers();
   start_timer(ITIMER_PROF, left_s);
   start_timer(ITIMER_REAL, deadline_s - now_s());
+  if (spec.launches[launch].clustered()) join_cluster(worker);
   shut_in_worker();
   run_launch(launch, worker, workers);
   __atomic_fetch_add(&shared->switches, switches, __ATOMIC_RELAXED);
@@ -139,6 +141,7 @@ void write_result(const Report& found, const char* prefix) {
 // variables and of what another block does; one in all in the checked run, whose bookkeeping is not shared.
 constexpr uint64_t WORTH_SHARING = 1 << 16;  // threads: below, starting a process costs more than it saves
 uint32_t worker_count(const Launch& launch) {
+  if (launch.clustered()) return (uint32_t)launch.cluster.count();
   if (launch.cooperative) return (uint32_t)launch.grid.count();
   if (spec.checked || spec.talks || has_device_variables()) return 1;
   uint64_t const blocks = launch.grid.count();
@@ -150,6 +153,7 @@ uint32_t worker_count(const Launch& launch) {
 void run_one(int launch) {
   uint32_t const workers = worker_count(spec.launches[launch]);
   shared->grid = {workers, 0, 0, 0};
+  if (spec.launches[launch].clustered()) begin_clusters(spec.launches[launch]);
   if (workers > most_workers) most_workers = workers;
   for (uint32_t w = 0; w < workers; ++w) {
     pid_t const child = fork();
@@ -171,13 +175,14 @@ void run_one(int launch) {
 
 void prepare() {
   shared = (Shared*)mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  stop = &shared->stop, met = &shared->met, approximate = &shared->approximate, grid = &shared->grid;
+  stop = &shared->stop, met = &shared->met, approximate = &shared->approximate, grid = &shared->grid, cluster = &shared->cluster;
   map_buffers();
   void* const dynamic = mmap((void*)DYNAMIC_BASE, DYNAMIC_BYTES, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   if (dynamic != (void*)DYNAMIC_BASE) refuse("MACHINE_ERROR", "cannot map shared memory at its fixed address");
   load_image(spec.image);
   prepare_fibers(check_launches());
+  if (most_blocks() > 1) prepare_clusters();
   if (spec.checked) prepare_checker();
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cluster.h"
 #include "ptx_hopper.h"
 
 namespace runner::ptx {
@@ -66,8 +67,20 @@ uint64_t special_value(const Call& call, int which) {
     case LANEMASK_LE: return bit | (bit - 1);
     case LANEMASK_GT: return ~(bit | (bit - 1));
     case LANEMASK_GE: return ~(bit - 1);
-    case CLUSTER_ONE: return 1;
-    case CLUSTER_ZERO: return 0;
+    case CLUSTER_CTAID_X: return rank_coordinates().x;
+    case CLUSTER_CTAID_Y: return rank_coordinates().y;
+    case CLUSTER_CTAID_Z: return rank_coordinates().z;
+    case CLUSTER_NCTAID_X: return launch.cluster.x;
+    case CLUSTER_NCTAID_Y: return launch.cluster.y;
+    case CLUSTER_NCTAID_Z: return launch.cluster.z;
+    case CLUSTERID_X: return current.block.x / launch.cluster.x;
+    case CLUSTERID_Y: return current.block.y / launch.cluster.y;
+    case CLUSTERID_Z: return current.block.z / launch.cluster.z;
+    case NCLUSTERID_X: return launch.grid.x / launch.cluster.x;
+    case NCLUSTERID_Y: return launch.grid.y / launch.cluster.y;
+    case NCLUSTERID_Z: return launch.grid.z / launch.cluster.z;
+    case CLUSTER_CTARANK: return cluster_rank();
+    case CLUSTER_NCTARANK: return launch.cluster.count();
     case DYNAMIC_SMEM_SIZE: return launch.smem_bytes;
     case WARP_SIZE: return 32;
     case CLOCK: return emu_clock();

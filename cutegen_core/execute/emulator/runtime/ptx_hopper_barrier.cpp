@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cluster.h"
 #include "ptx_hopper.h"
 
 namespace runner::ptx::hopper {
@@ -24,6 +25,8 @@ void fault_at(Place const& place, const char* status, const char* kind, const ch
 }
 
 bool in_shared(uintptr_t address, size_t bytes) {
+  if (of_another_block(address))
+    fail("UNSUPPORTED", "unsupported-ptx", "", "the emulator has no barriers, bulk copies or products in the shared memory of another block of a cluster");
   auto const inside = [&](uintptr_t low, size_t size) { return address >= low && address - low <= size && bytes <= size - (address - low); };
   return inside(DYNAMIC_BASE, emu_dynamic_smem_bytes()) || inside((uintptr_t)shared_begin(), shared_bytes());
 }
@@ -287,15 +290,30 @@ Execute decode_elect(Instruction& i) {
   return i.count == 2 && i.operands[0].kind == Operand::VECTOR && i.operands[0].count == 2 ? elect : nullptr;
 }
 
-// Without clusters a block's own shared memory is all there is.
 void map_address(const Call& call) {
-  if (call.in<uint32_t>(2) != 0) fault(call, "UNSUPPORTED", "unsupported-ptx", "", "the emulator has no thread block clusters");
-  call.out(0, call.in<uint64_t>(1));
+  bool const offset = call.at->detail[0];
+  uintptr_t const address = offset ? (uintptr_t)emu_shared_to_generic(call.in<uint32_t>(1)) : call.in<uint64_t>(1);
+  auto const mapped = (uintptr_t)emu_map_shared((void*)address, call.in<uint32_t>(2));
+  if (offset) call.out(0, (uint32_t)emu_generic_to_shared((void*)mapped));
+  else call.out(0, (uint64_t)mapped);
 }
-Execute decode_map_address(Instruction& i) { return i.count == 3 ? map_address : nullptr; }
+Execute decode_map_address(Instruction& i) {
+  i.detail[0] = i.has("shared::cluster");
+  return i.count == 3 ? map_address : nullptr;
+}
 
-void block_sync(const Call&) { emu_barrier(0, ""); }
-Execute decode_cluster_barrier(Instruction& i) { return i.has("wait") ? block_sync : i.has("arrive") ? nothing : nullptr; }
+// A block alone is a cluster of one: its threads meet where they wait.
+void cluster_arrive(const Call& call) {
+  if (clustered()) arrive_at_cluster(call.at->detail[0], call.pc, call.frame);
+}
+void cluster_wait(const Call& call) {
+  if (clustered()) wait_for_cluster(0, "", call.pc, call.frame);
+  else emu_barrier(0, "");
+}
+Execute decode_cluster_barrier(Instruction& i) {
+  i.detail[0] = i.has("relaxed");
+  return i.has("wait") ? cluster_wait : i.has("arrive") ? cluster_arrive : nullptr;
+}
 
 }  // namespace
 

@@ -31,7 +31,9 @@ struct Name {
 constexpr const char* SPECIAL_NAMES[] = {
     "tid.x", "tid.y", "tid.z", "ntid.x", "ntid.y", "ntid.z", "ctaid.x", "ctaid.y", "ctaid.z", "nctaid.x", "nctaid.y",
     "nctaid.z", "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid", "lanemask_eq", "lanemask_lt", "lanemask_le",
-    "lanemask_gt", "lanemask_ge"};
+    "lanemask_gt", "lanemask_ge", "cluster_ctaid.x", "cluster_ctaid.y", "cluster_ctaid.z", "cluster_nctaid.x", "cluster_nctaid.y",
+    "cluster_nctaid.z", "clusterid.x", "clusterid.y", "clusterid.z", "nclusterid.x", "nclusterid.y", "nclusterid.z",
+    "cluster_ctarank", "cluster_nctarank"};
 
 int special(const char* name) {
   for (int i = 0; i < (int)(sizeof SPECIAL_NAMES / sizeof *SPECIAL_NAMES); ++i)
@@ -39,10 +41,6 @@ int special(const char* name) {
   if (strcmp(name, "dynamic_smem_size") == 0) return DYNAMIC_SMEM_SIZE;
   if (strcmp(name, "WARP_SZ") == 0) return WARP_SIZE;
   if (strcmp(name, "clock") == 0 || strcmp(name, "clock64") == 0) return CLOCK;
-  // Without clusters every block is its own.
-  for (const char* one : {"nclusterid", "cluster_nctaid", "cluster_nctarank"})
-    if (strncmp(name, one, strlen(one)) == 0) return one[0] == 'n' ? UNKNOWN_SPECIAL : CLUSTER_ONE;
-  if (strncmp(name, "cluster_ctaid", 13) == 0 || strcmp(name, "cluster_ctarank") == 0) return CLUSTER_ZERO;
   return UNKNOWN_SPECIAL;
 }
 

@@ -24,6 +24,7 @@ constexpr int MAX_ARGUMENTS = 64;
 constexpr int MAX_LAUNCHES = 256;
 constexpr int MAX_TENSOR_MAPS = 64;
 constexpr int MAX_WORKERS = 16;
+constexpr int MAX_CLUSTER = 8;                        // blocks of a cluster, a process each
 constexpr int MAX_TOGETHER = 512;                     // blocks of a cooperative launch, a process each
 
 enum class Role : int { INPUT, OUTPUT, SCRATCH };
@@ -64,9 +65,10 @@ struct alignas(128) TensorMapDescriptor {
 
 struct Launch {
   int kernel;
-  Index3 grid, block;
+  Index3 grid, block, cluster;
   uint32_t smem_bytes;
   int cooperative;
+  bool clustered() const { return cluster.count() > 1; }
   int argument_count;
   EmuArgument arguments[MAX_ARGUMENTS];
   int argument_buffer[MAX_ARGUMENTS];      // -1 for a number

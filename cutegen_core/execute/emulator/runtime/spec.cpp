@@ -52,10 +52,10 @@ void read_tensor_map(FILE* file) {
 
 void read_launch(FILE* file) {
   Launch& launch = spec.launches[spec.launch_count++];
-  Index3 &g = launch.grid, &b = launch.block;
-  int const got = fscanf(file, "%d %d %u %u %u %u %u %u %u %d", &launch.kernel, &launch.cooperative, &g.x, &g.y, &g.z, &b.x, &b.y, &b.z,
+  Index3 &g = launch.grid, &b = launch.block, &c = launch.cluster;
+  int const got = fscanf(file, "%d %d %u %u %u %u %u %u %u %u %u %u %d", &launch.kernel, &launch.cooperative, &g.x, &g.y, &g.z, &b.x, &b.y, &b.z, &c.x, &c.y, &c.z,
                          &launch.smem_bytes, &launch.argument_count);
-  if (got != 10 || launch.argument_count > MAX_ARGUMENTS) refuse("MACHINE_ERROR", "malformed launch in the spec");
+  if (got != 13 || launch.argument_count > MAX_ARGUMENTS) refuse("MACHINE_ERROR", "malformed launch in the spec");
   for (int i = 0; i < launch.argument_count; ++i) {
     char kind;
     EmuArgument& argument = launch.arguments[i];

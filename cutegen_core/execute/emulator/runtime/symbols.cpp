@@ -28,7 +28,8 @@ runner::Index3 threadIdx, blockIdx, blockDim, gridDim;
     X(emu_barrier) X(emu_barrier_reduce) X(emu_warp_sync) X(emu_warp_exchange) X(emu_warp_gather) X(emu_active_mask) \
     X(emu_atomic) X(emu_atomic_load) X(emu_compare_exchange) X(emu_fence) X(emu_read_only) X(emu_approximate) X(emu_ptx) X(emu_trap) X(emu_unsupported) \
     X(emu_clock) X(emu_generic_to_shared) X(emu_shared_to_generic) X(emu_is_shared) X(emu_is_global) \
-    X(emu_dynamic_smem_bytes) X(emu_grid_sync) X(emu_is_cooperative)
+    X(emu_dynamic_smem_bytes) X(emu_grid_sync) X(emu_is_cooperative) X(emu_cluster_sync) \
+    X(emu_cluster_rank) X(emu_cluster_shape) X(emu_map_shared) X(emu_shared_rank)
 
 // What the compiler calls in a checked build; in callbacks.cpp.
 #define EMU_CHECKED(X) \

@@ -2,20 +2,20 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <initializer_list>
-#include "checker.h"
+#include "cluster.h"
 
 extern "C" runner::Index3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace runner {
 
 constexpr uint32_t WORD = 4;
-constexpr int MAX_REGIONS = MAX_BUFFERS + 256;
+constexpr int MAX_REGIONS = MAX_BUFFERS + 512;
 Region regions[MAX_REGIONS];
 int region_count, last_region;
 
 namespace {
 
-int dynamic_region = -1;
+int dynamic_region = -1, peer_regions = -1;
 
 template <class T>
 T* map_cells(size_t count) {
@@ -29,7 +29,7 @@ T* map_cells(size_t count) {
 void add_region(uintptr_t low, size_t bytes, Kind kind, const char* name, uint32_t granule, bool writable, size_t itemsize) {
   if (region_count == MAX_REGIONS) refuse("UNSUPPORTED", "more than %d variables to watch", MAX_REGIONS);
   size_t const count = (bytes + granule - 1) / granule;
-  Cell* const cells = kind == Kind::IMAGE || !writable ? nullptr : map_cells<Cell>(count);
+  Cell* const cells = kind == Kind::IMAGE || kind == Kind::PEER || !writable ? nullptr : map_cells<Cell>(count);
   Readers* const readers = cells && partial ? map_cells<Readers>(count) : nullptr;
   regions[region_count++] = {low, low + bytes, kind, writable, granule, cells, name, itemsize, readers, nullptr};
 }
@@ -59,9 +59,22 @@ void add_dynamic_region(const EmuShared* records, size_t count) {
              named ? named->itemsize : 1);
 }
 
+// Shared memory of the other blocks of a cluster; of each first the dynamic part.
+void add_peer_regions(const EmuShared* records, size_t count) {
+  Region const dynamic = regions[dynamic_region];
+  peer_regions = region_count;
+  for (uint32_t rank = 0; most_blocks() > 1 && rank < most_blocks(); ++rank)
+    add_region(window_of(rank), DYNAMIC_BYTES, Kind::PEER, dynamic.name, WORD, true, dynamic.itemsize);
+  for (uint32_t rank = 0; most_blocks() > 1 && rank < most_blocks(); ++rank)
+    for (size_t i = 0; i < count; ++i)
+      if (records[i].address)
+        add_region(window_of(rank) + static_offset() + ((uintptr_t)records[i].address - (uintptr_t)shared_begin()),
+                   records[i].bytes, Kind::PEER, records[i].name, WORD, true, records[i].itemsize);
+}
+
 // The text of every PTX statement is part of the image. `bar.sync 0;` is a barrier of the whole block.
 bool has_partial_barriers() {
-  for (const char* const word : {"mbarrier", "bar.arrive", "barrier.arrive", "barrier.sync", "bar.cta"})
+  for (const char* const word : {"mbarrier", "bar.arrive", "barrier.arrive", "barrier.sync", "bar.cta", "barrier.cluster.arrive"})
     if (memmem((void*)IMAGE_BASE, image_bytes(), word, strlen(word))) return true;
   auto const* const end = (const char*)IMAGE_BASE + image_bytes();
   for (auto const* at = (const char*)IMAGE_BASE;; ++at) {
@@ -96,6 +109,7 @@ void prepare_checker() {
   for (size_t i = 0; i < count; ++i)
     if (records[i].address) add_region((uintptr_t)records[i].address, records[i].bytes, Kind::SHARED, records[i].name, WORD, true, records[i].itemsize);
   add_dynamic_region(records, count);
+  add_peer_regions(records, count);
   // What the runner itself hands to a thread.
   add_region((uintptr_t)spec.launches, sizeof spec.launches, Kind::IMAGE, "arguments", 1, false, 1);
   add_region((uintptr_t)spec.descriptors, sizeof spec.descriptors, Kind::IMAGE, "tensor maps", 1, false, 1);
@@ -127,7 +141,10 @@ void refine(Region& region, uint32_t granule) {
   region.granule = granule;
 }
 
-void resize_dynamic(size_t bytes) { regions[dynamic_region].high = DYNAMIC_BASE + bytes; }
+void resize_dynamic(size_t bytes) {
+  regions[dynamic_region].high = DYNAMIC_BASE + bytes;
+  for (uint32_t rank = 0; most_blocks() > 1 && rank < most_blocks(); ++rank) regions[peer_regions + (int)rank].high = window_of(rank) + bytes;
+}
 
 // A plain run watches no regions, but knows its tensors.
 const char* name_at(uintptr_t address) {

@@ -1,0 +1,186 @@
+// Clusters: every block of a cluster is a process of its own, so that all of them are there at once. A process takes the
+// blocks of one rank, cluster after cluster.
+//
+// A block's shared memory is a part of one file. It is mapped where the block itself finds it, and at the window of its
+// rank in the processes of the others.
+#include "cluster.h"
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include <initializer_list>
+
+namespace runner {
+
+Cluster* cluster;
+
+namespace {
+
+constexpr uintptr_t WINDOWS = SHARED_BASE + 0x90000000, WINDOW_BYTES = 16 << 20;
+int parts = -1;  // the file
+uint32_t rank_here;
+
+uintptr_t static_low() { return (uintptr_t)shared_begin() / PAGE * PAGE; }
+size_t static_bytes() {
+  return shared_bytes() ? ((uintptr_t)shared_begin() + shared_bytes() + PAGE - 1) / PAGE * PAGE - static_low() : 0;
+}
+
+void map_part(uintptr_t at, size_t bytes, size_t offset) {
+  if (bytes && mmap((void*)at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, parts, (off_t)offset) == MAP_FAILED)
+    fail("MACHINE_ERROR", "memory", "", "cannot map the shared memory of a cluster (errno %d)", errno);
+}
+
+uintptr_t address_in(uint32_t rank, size_t offset) {
+  if (rank != rank_here) return window_of(rank) + offset;
+  return offset < DYNAMIC_BYTES ? DYNAMIC_BASE + offset : static_low() + (offset - DYNAMIC_BYTES);
+}
+
+uint32_t value_of(uint32_t* word) { return __atomic_load_n(word, __ATOMIC_SEQ_CST); }
+
+// A moment at most: another block may have failed.
+void sleep_on(uint32_t* word, uint32_t old) {
+  if (*stop) _exit(1);
+  timespec const moment = {0, 20000000};
+  syscall(SYS_futex, word, FUTEX_WAIT, old, &moment, nullptr, 0);
+}
+
+void tell_others(uint32_t* word, uint32_t value) {
+  __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+  syscall(SYS_futex, word, FUTEX_WAKE, MAX_CLUSTER, nullptr, nullptr, 0);
+}
+
+void pass_turn() {
+  uint32_t const step = spec.order == Order::FORWARD ? 1 : cluster->blocks - 1;
+  tell_others(&cluster->turn, (rank_here + step) % cluster->blocks);
+}
+
+void take_turn() {
+  for (uint32_t now = value_of(&cluster->turn); now != rank_here; now = value_of(&cluster->turn)) sleep_on(&cluster->turn, now);
+}
+
+}  // namespace
+
+uint32_t most_blocks() {
+  uint32_t most = 1;
+  for (int l = 0; l < spec.launch_count; ++l)
+    if (spec.launches[l].cluster.count() > most) most = (uint32_t)spec.launches[l].cluster.count();
+  return most;
+}
+
+uintptr_t window_of(uint32_t rank) { return WINDOWS + rank * WINDOW_BYTES; }
+bool of_another_block(uintptr_t address) { return address >= WINDOWS && address < window_of(MAX_CLUSTER); }
+uint32_t cluster_rank() { return rank_here; }
+size_t part_bytes() { return DYNAMIC_BYTES + static_bytes(); }
+size_t static_offset() { return DYNAMIC_BYTES + ((uintptr_t)shared_begin() - static_low()); }
+
+void prepare_clusters() {
+  parts = memfd_create("shared memory of a cluster", MFD_CLOEXEC);
+  if (parts < 0 || ftruncate(parts, (off_t)(most_blocks() * part_bytes())) != 0)
+    refuse("MACHINE_ERROR", "cannot make the shared memory of a cluster (errno %d)", errno);
+  if (spec.checked) prepare_marks();
+}
+
+void begin_clusters(Launch const& launch) {
+  cluster->blocks = (uint32_t)launch.cluster.count();
+  cluster->arrived = cluster->ended = cluster->locked = cluster->fenced = 0;
+  cluster->first = ++cluster->phase;
+  cluster->turn = spec.order == Order::FORWARD ? 0 : cluster->blocks - 1;
+}
+
+void join_cluster(uint32_t rank) {
+  rank_here = rank;
+  size_t const offset = rank * part_bytes();
+  // What else lies in the pages of the static variables comes along.
+  if (static_bytes() && pwrite(parts, (void*)static_low(), static_bytes(), (off_t)(offset + DYNAMIC_BYTES)) != (ssize_t)static_bytes())
+    fail("MACHINE_ERROR", "memory", "", "cannot write the shared memory of a cluster (errno %d)", errno);
+  map_part(DYNAMIC_BASE, DYNAMIC_BYTES, offset);
+  map_part(static_low(), static_bytes(), offset + DYNAMIC_BYTES);
+  for (uint32_t r = 0; r < cluster->blocks; ++r)
+    if (r != rank) map_part(window_of(r), part_bytes(), r * part_bytes());
+  close(parts);
+  if (spec.checked) take_turn();
+}
+
+SharedByte shared_byte(uintptr_t address) {
+  if (of_another_block(address)) {
+    uintptr_t const at = address - WINDOWS;
+    return {(int)(at / WINDOW_BYTES), at % WINDOW_BYTES};
+  }
+  if (address >= DYNAMIC_BASE && address < DYNAMIC_BASE + DYNAMIC_BYTES) return {(int)rank_here, address - DYNAMIC_BASE};
+  auto const low = (uintptr_t)shared_begin();
+  bool const own = address >= low && address < low + shared_bytes();
+  return own ? SharedByte{(int)rank_here, static_offset() + (address - low)} : SharedByte{-1, 0};
+}
+
+Index3 rank_coordinates() {
+  Index3 const& c = spec.launches[current.launch].cluster;
+  return {rank_here % c.x, rank_here / c.x % c.y, rank_here / (c.x * c.y)};
+}
+
+void wait_past(uint32_t* word, uint32_t old) {
+  if (spec.checked) return pass_turn(), take_turn();
+  sleep_on(word, old);
+}
+
+void let_others_run() {
+  if (spec.checked) return pass_turn(), take_turn();
+  nap();
+}
+
+// A barrier does not wait for blocks that have ended. When all have, the next cluster begins.
+void meet(uint32_t* count) {
+  while (__atomic_exchange_n(&cluster->locked, 1, __ATOMIC_SEQ_CST)) {
+    if (*stop) _exit(1);
+    nap();
+  }
+  ++*count;
+  bool const opens = cluster->arrived + cluster->ended == cluster->blocks, ends = cluster->ended == cluster->blocks;
+  if (opens) cluster->arrived = 0;
+  if (ends) cluster->ended = 0;
+  if (opens) tell_others(&cluster->phase, cluster->phase + 1);
+  if (ends) tell_others(&cluster->over, cluster->over + 1);
+  __atomic_store_n(&cluster->locked, 0, __ATOMIC_SEQ_CST);
+}
+
+void leave_cluster() {
+  if (spec.checked) check_leaving();
+  uint32_t const before = value_of(&cluster->over);
+  meet(&cluster->ended);
+  while (value_of(&cluster->over) == before) wait_past(&cluster->over, before);
+}
+
+void end_clusters() {
+  if (spec.checked) pass_turn();
+}
+
+}  // namespace runner
+
+using namespace runner;
+
+extern "C" {
+
+uint32_t emu_cluster_rank() { return cluster_rank(); }
+void emu_cluster_shape(uint32_t* xyz) {
+  Index3 const& c = spec.launches[current.launch].cluster;
+  xyz[0] = c.x, xyz[1] = c.y, xyz[2] = c.z;
+}
+
+void* emu_map_shared(const void* address, uint32_t rank) {
+  uint64_t const blocks = spec.launches[current.launch].cluster.count();
+  SharedByte const byte = shared_byte((uintptr_t)address);
+  at_frames(EMU_CALLER, EMU_FRAME);
+  if (rank >= blocks)
+    fail("MEMORY_ERROR", "out-of-bounds", "", "maps shared memory of block %u of its cluster, which has %lu block%s", rank, blocks,
+         blocks == 1 ? "" : "s");
+  if (byte.rank < 0) fail("MEMORY_ERROR", "out-of-bounds", "", "maps an address that is not in shared memory to block %u of the cluster", rank);
+  return (void*)address_in(rank, byte.offset);
+}
+
+uint32_t emu_shared_rank(const void* address) {
+  SharedByte const byte = shared_byte((uintptr_t)address);
+  return byte.rank < 0 ? cluster_rank() : (uint32_t)byte.rank;
+}
+
+}  // extern "C"
