@@ -23,7 +23,7 @@ _REPLACEMENTS: Mapping[str, tuple[tuple[str, str, int], ...]] = {
     "cutlass/arch/barrier.h": (
         ("#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ >= 12)\n", "#if 1\n", 1),
     ),
-    # Said at once, it also orders the threads of each block, which needs less bookkeeping than arriving and waiting apart.
+    # Said at once, it orders the threads of a block, too, with less bookkeeping than arriving and waiting apart.
     "cute/arch/cluster_sm90.hpp": (
         ("  cluster_arrive();\n  cluster_wait();\n", '  emu_cluster_sync(__LINE__, "");\n', 1),
     ),

@@ -13,7 +13,7 @@ _HELD = (_SHORT, 256, 512, 1024, 2048, 4096)
 """Vectors of a row that a kernel of tiles is made for: the first by a warp a row."""
 
 
-def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, cluster_smem: int = 0) -> RegionText:
     """Keep rows of the traced length in registers; longer ones go to the kernel for rows of any length.
 
     A region that is alone has a kernel for short rows, too; the small workloads of a chain may reach no second one. For
@@ -22,7 +22,7 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Region
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     held = _lengths(region.reduced[-1].extent.size // k.width, alone=not suffix)
     if not held:
-        add_long_rows(piece, k)
+        add_long_rows(piece, k, cluster_smem=cluster_smem)
         return piece
     items = _add_items(piece, k.width, held[-1])
     hints = [piece.param("ONCE", 0, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
@@ -40,7 +40,7 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Region
         piece.launch(kernel, (blocks,), (threads,), k, when)
         shorter = f"{k.cols} > {most * k.width}"
     k.name = f"{name}_long"
-    add_long_rows(piece, k, shorter)
+    add_long_rows(piece, k, shorter, cluster_smem=cluster_smem)
     return piece
 
 

@@ -26,12 +26,12 @@ _RESERVED = frozenset(
     mma multiply_keys multiply_values n n_first n_left next next_part next_tile number number_rows od of_slice oh
     oh_first out_buffers outer ow p p_first p_layout p_memory packed pair parity part partial parts phase place
     place_of place_tiles places plain_sum plane planes q_full q_kept q_layout q_memory q_place q_read q_reader
-    q_staged queries r rA rB rC rK rO rP rQ rS rSeen rV reach_d reach_h reach_w read release_keys release_values
+    q_staged queries r rank rA rB rC rK rO rP rQ rS rSeen rV reach_d reach_h reach_w read release_keys release_values
     results ring round_weights row row_memory s sA sB sC sK sP sQ sRow sSeen sV scores second seen seen_memory
     share shared slices slot slots slots_to so_far soften some special stage sums tA tB taps td th thread
     tile_memory tiles tiles_h tiles_w tm tn total turn tw v vA vB v_bytes v_empty v_full v_kept v_layout v_memory
     v_mine v_mma v_parity v_read v_reader v_slot v_staged v_stages valid value values vd vectors vh vw w wA wB
-    w_first w_wanted wanted weight_at weights where
+    CLUSTER cluster w_first w_wanted wanted weight_at weights where
     """.split()  # noqa: SIM905 - a list of quoted words is harder to read
 )
 """Names of CuTe, C++ and of the templates' own variables: a tensor of such a name gets an underscore."""

@@ -6,7 +6,7 @@ take their level that is as far up.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -90,6 +90,8 @@ ROWS_LONG = (
     *ROWS[:2],
     Level("tuned", "vectors along the fastest dimension, what fits of a row kept in shared memory", long_rows),
 )
+_BY_CLUSTERS: dict[Level, Callable[..., RegionText]] = {ROWS[-1]: rows_tuned, ROWS_LONG[-1]: long_rows}
+"""Levels that take clusters where the device has them."""
 COLUMNS = (
     Level("naive", "one thread, one result", rows_naive),
     Level("tiled", "coalesced loads, eight threads share a reduction through shared memory", columns),
@@ -126,7 +128,10 @@ def menu_of(region: Region, target: Target = ANY, *, alone: bool = True) -> tupl
     shares = wanted_shares(region, target.device.sm_count if target.device else products.SM_COUNT)
     if shares > 1:
         return (*_rows_menu(region, alone=alone)[:-1], Level("split", SPLIT, partial(split_rows, shares=shares)))
-    return _rows_menu(region, alone=alone)
+    *lower, last = _rows_menu(region, alone=alone)
+    if last in _BY_CLUSTERS:
+        last = replace(last, write=partial(_BY_CLUSTERS[last], cluster_smem=target.cluster_smem))
+    return (*lower, last)
 
 
 def _rows_menu(region: Region, *, alone: bool) -> tuple[Level, ...]:

@@ -82,7 +82,8 @@ def executor(request: ProposalRequest) -> str:
     return (
         f"{compiled}, and run by a CPU emulator: nothing is timed, so a kernel that passes is ranked by an estimate. "
         "It knows cp.async, ldmatrix, mma, mbarriers, TMA, wgmma (bf16, f16, tf32), cooperative groups and clusters "
-        "with their shared memory; multicast, mbarriers of another block, products of 8-bit floats, tcgen05 and blocks that wait for one another are UNSUPPORTED. It runs "
+        "with their shared memory; multicast, mbarriers of another block, products of 8-bit floats, tcgen05 and blocks "
+        "that wait for one another are UNSUPPORTED. It runs "
         "the small workloads only, each run at most 10 s of processor time: every launch of the plan must apply to one "
         "of them (`when`), and every path of the code that the benchmark takes should occur there."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -56,7 +57,9 @@ RING = kernel(
   __shared__ float box[64], turned[64];
   int const t = threadIdx.x, blocks = int(cluster_shape().x), rank = int(block_rank_in_cluster());
   auto there = [&](int i) { return set_block_rank(cast_smem_ptr_to_uint(&box[i]), (rank + 1) % blocks); };
-  auto send = [&] { asm volatile("st.shared::cluster.f32 [%0], %1;" :: "r"(there(t)), "f"(x[blockIdx.x * 64 + t]) : "memory"); };
+  auto send = [&] {
+    asm volatile("st.shared::cluster.f32 [%0], %1;" :: "r"(there(t)), "f"(x[blockIdx.x * 64 + t]) : "memory");
+  };
   box[t] = 0;
   cluster_arrive();
   float const own = x[blockIdx.x * 64 + t];
@@ -185,7 +188,8 @@ def test_mistakes_are_found(harness: Harness, mistake: int, kind: str, words: st
 
 def test_a_barrier_of_another_block_is_unsupported_by_name(harness: Harness) -> None:
     ran, _ = sums(harness, 10, checked=True)
-    assert ran.status is Status.UNSUPPORTED and "shared memory of another block" in ran.executed.message
+    assert ran.status is Status.UNSUPPORTED
+    assert "shared memory of another block" in ran.executed.message
 
 
 @pytest.mark.parametrize(

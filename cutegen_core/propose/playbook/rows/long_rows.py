@@ -1,4 +1,7 @@
-"""Write rows of any length: one block a row, which keeps what fits of it in shared memory between its passes."""
+"""Write rows of any length: what fits of a row stays in shared memory between its passes.
+
+A row has one block, or a cluster of them that share it: eight blocks keep 1.6 MB of it, so that memory is read once.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,9 @@ _OTHERS = 4 << 10
 """Bytes of shared memory left to the exchanges of reductions."""
 _GRAIN = 16
 """Elements of which a kept part has a whole number, so that all that is kept is aligned."""
+CLUSTERS = (1, 2, 4, 8)
+_CLEARLY = 1.25
+"""How much less a cluster must move through memory to be the default: its blocks also wait for one another."""
 _LONG = 16384
 """Elements of a row from which the largest block pays."""
 
@@ -47,6 +53,24 @@ class LongRows:
     def bytes_kept(self) -> int:
         """Return how many there are of each place of the row."""
         return sum(self._size(t) for t in self.kept)
+
+    def bytes_moved(self, length: int, most: int) -> float:
+        """Return the bytes that memory reads and writes for each place of a row, of which it keeps `most` bytes.
+
+        What several rows read, such as a weight, counts as found in the L2.
+        """
+        kept = min(1.0, most / (length * self.bytes_kept))
+        moved: float = sum(self._size(t) for t in self._k.outputs if t.copied)
+        for tensor in (t for t in self._k.inputs if t.copied and t.once):
+            again = max(0, sum(tensor in walk for walk in self.walks) - 1)
+            moved += self._size(tensor) * (1 + again * (1 - kept if tensor in self.kept else 1))
+        return moved
+
+    def wanted_cluster(self, length: int, smem: int) -> int:
+        """Return how many blocks should share a row: as few as move the fewest bytes, if these are clearly fewer."""
+        moved = {blocks: self.bytes_moved(length, blocks * min(_ONE_BLOCK, smem - _OTHERS)) for blocks in CLUSTERS}
+        best = min(CLUSTERS, key=lambda blocks: (moved[blocks], blocks))
+        return best if moved[1] >= _CLEARLY * moved[best] else 1
 
     def place(self, tensor: TensorText) -> int:
         """Return where a kept tensor begins, in bytes for each place of the row."""
@@ -94,35 +118,57 @@ def _order(region: Region, access: TensorAccess) -> str:
     return "contiguous" if region.reduced[-1].stride(access).text == "1" else "single"
 
 
-def long_rows(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+def long_rows(region: Region, name: str, naming: Naming, suffix: str, *, cluster_smem: int = 0) -> RegionText:
     """Write the kernel alone, for rows of several dimensions or none other."""
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
-    add_long_rows(piece, k)
+    add_long_rows(piece, k, cluster_smem=cluster_smem)
     return piece
 
 
-def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "") -> None:
+def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, cluster_smem: int = 0) -> None:
     """Add the kernel to a region's others, and its launch under a condition.
 
     There is one launch for whole vectors and for others: an emulator only believes launches that small workloads make.
+
+    Args:
+        cluster_smem: shared memory of a block of a cluster, of which rows too long for half an SM may have one.
     """
     rows, length = LongRows(k), prod(mode.extent.size for mode in k.region.reduced)
     block = piece.param("THREADS", 1024 if length > _LONG else 512 if length > 2048 else 256, 256, 512, 1024)
     items = piece.param("EACH", 4, 2, 4)
     smem, size = "", rows.bytes_kept
     whole = k.pass_number("whole", rows.whole, "bool")
+    cluster, share, blocks = "", k.cols, 1
+    if cluster_smem and length * size > _TWO_BLOCKS:
+        blocks = rows.wanted_cluster(length, cluster_smem)
+        cluster = piece.param("CLUSTER", blocks, *CLUSTERS)
+        share = f"ceil_div({k.cols}, {cluster})"
+        piece.includes.append("cooperative_groups.h")
     if size:
-        fits = _TWO_BLOCKS if length * size <= _TWO_BLOCKS else _ONE_BLOCK
+        fits = _TWO_BLOCKS if -(-length // blocks) * size <= _TWO_BLOCKS else _ONE_BLOCK
         choices = [most // size // _GRAIN * _GRAIN for most in (_TWO_BLOCKS // 2, _TWO_BLOCKS, _ONE_BLOCK)]
         keep = piece.param("KEEP", fits // size // _GRAIN * _GRAIN, *choices)
         most = f"(smem_max - {_OTHERS}) // {size * _GRAIN} * {_GRAIN}"
-        kept_count = k.pass_number("kept_count", f"min(round_up({k.cols}, {_GRAIN}), {keep}, {most})", "int")
+        kept_count = k.pass_number("kept_count", f"min(round_up({share}, {_GRAIN}), {keep}, {most})", "int")
         smem = f"{kept_count} * {size}"
     else:
         kept_count = ""
-    code = render("rows_long.cu.j2", k=k, long=rows, whole=whole, kept_count=kept_count, split="", parts="")
+    calls = list(range(sum(len(one.reductions) for one in k.statements.passes)))[::-1]
+    code = render(
+        "rows_long.cu.j2",
+        k=k,
+        long=rows,
+        whole=whole,
+        kept_count=kept_count,
+        split="",
+        parts="",
+        cluster=cluster,
+        calls=calls,
+    )
     piece.code = "\n".join(part for part in (piece.code, code) if part)
-    piece.launch(f"{k.name}<{block}, {items}>", (k.rows,), (block,), k, when, smem)
+    kernel = f"{k.name}<{', '.join(filter(None, (block, items, cluster)))}>"
+    grid = f"{k.rows} * {cluster}" if cluster else k.rows
+    piece.launches.append(LaunchText(kernel, (grid,), (block,), k.arguments, when, smem, (cluster,) if cluster else ()))
 
 
 SHARES = (2, 4, 8, 16, 32, 64)
@@ -165,7 +211,9 @@ def split_rows(region: Region, name: str, naming: Naming, suffix: str, shares: i
     if has_vectors(region):
         block, items = (piece.param("THREADS", 512, 256, 512, 1024),), piece.param("EACH", 4, 2, 4)
         whole = k.pass_number("whole", LongRows(k).whole, "bool")
-        code = render("rows_long.cu.j2", k=k, long=LongRows(k), whole=whole, kept_count="", split=split, parts=parts)
+        code = render(
+            "rows_long.cu.j2", k=k, long=LongRows(k), whole=whole, kept_count="", split=split, parts=parts, cluster=""
+        )
         kernel, across = f"{name}<{block[0]}, {items}, {splits}>", k.rows
     else:
         block = piece.param("BX", _ACROSS, 32, 64), piece.param("BY", 16, 8, 16)
