@@ -226,6 +226,7 @@ void checker_begin_block() {
 
 void checker_barrier() {
   join_fences_of_block();
+  forget_far();
   ++epoch;
 }
 

@@ -80,6 +80,7 @@ extern bool partial;                            // whether the image contains ba
 extern uint32_t far[MAX_THREADS][MAX_THREADS];  // smaller stamps of the other thread are ordered before
                                                 // this thread's next access by such barriers
 void begin_order();
+void forget_far();
 // Whether the access of `thread` at `stamp` in this epoch is ordered before the running thread's access.
 inline bool ordered(int thread, uint32_t stamp) {
   return thread == current.thread ||

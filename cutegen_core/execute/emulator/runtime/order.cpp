@@ -13,8 +13,11 @@ uint32_t far[MAX_THREADS][MAX_THREADS];
 
 namespace {
 
+bool acquired;  // since the last barrier of the block: `far` is not all zeros
+
 // What one lane has acquired from a barrier, the others it meets know too.
 void share_far(int first_thread, uint32_t lanes) {
+  if (!acquired) return;
   uint32_t known[MAX_THREADS] = {};
   auto const count = (int)spec.launches[current.launch].block.count();
   for (int lane = 0; lane < 32; ++lane)
@@ -31,9 +34,15 @@ void begin_order() {
   memset(stamps, 0, sizeof stamps);
   memset(proxy_fences, 0, sizeof proxy_fences);
   memset(seen, 0, sizeof seen);
-  auto const threads = partial ? spec.launches[current.launch].block.count() : 0;
-  for (size_t t = 0; t < threads; ++t) memset(far[t], 0, sizeof far[t]);
+  forget_far();
   stamp_counter = 0;
+}
+
+// A barrier of the block orders more than any of its parts.
+void forget_far() {
+  if (!acquired) return;
+  acquired = false;
+  for (size_t t = 0; t < spec.launches[current.launch].block.count(); ++t) memset(far[t], 0, sizeof far[t]);
 }
 
 // Every lane that took part now knows what the others knew, and that they came this far.
@@ -57,7 +66,7 @@ void checker_warp(int first_thread, uint32_t lanes) {
 
 void release_into(Clock& clock) {
   int const self = current.thread, first = self / 32 * 32;
-  for (int t = 0; t < MAX_THREADS; ++t)
+  for (int t = 0; acquired && t < MAX_THREADS; ++t)
     if (far[self][t] > clock.known[t]) clock.known[t] = far[self][t];
   for (int lane = 0; lane < 32; ++lane)
     if (seen[self][lane] > clock.known[first + lane]) clock.known[first + lane] = seen[self][lane];
@@ -66,6 +75,7 @@ void release_into(Clock& clock) {
 }
 
 void acquire_for(int thread, const Clock& clock) {
+  acquired = true;
   for (int t = 0; t < MAX_THREADS; ++t)
     if (clock.known[t] > far[thread][t]) far[thread][t] = clock.known[t];
 }
