@@ -107,6 +107,7 @@ def _attention(name: str, sizes: str, dtype: str, causal: bool = False, choices:
     return RowsCase(name, forward, named, {"q": one, "k": one, "v": one}, choices, flops)
 
 
+_CLUSTERS: Sequence[Params] = tuple({"CLUSTER": blocks} for blocks in (1, 2, 4, 8))
 _LAYER: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 _CHANNEL: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 CASES: Sequence[RowsCase] = (
@@ -131,11 +132,20 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-4095", "torch.softmax(x, -1)", "65536 4095"),
     _rows("softmax-1000", "torch.softmax(x, -1)", "131073 1000"),
     _rows("softmax-16384", "torch.softmax(x, -1)", "16384 16384", ({}, {"ITEMS": 4})),
-    _rows("softmax-long", "torch.softmax(x, -1)", "2048 262144"),
-    _rows("softmax-393216", "torch.softmax(x, -1)", "1024 393216"),
+    _rows("softmax-65536", "torch.softmax(x, -1)", "8192 65536", _CLUSTERS),
+    _rows("softmax-131072", "torch.softmax(x, -1)", "4096 131072", _CLUSTERS),
+    _rows("softmax-long", "torch.softmax(x, -1)", "2048 262144", _CLUSTERS),
+    _rows("softmax-393216", "torch.softmax(x, -1)", "1024 393216",
+          (*_CLUSTERS, {"CLUSTER": 8, "THREADS": 512}, {"CLUSTER": 8, "EACH": 2})),
+    _rows("softmax-393215", "torch.softmax(x, -1)", "1024 393215", _CLUSTERS),
+    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", _CLUSTERS,
+          x="torch.randn(A, B, dtype=torch.float16)"),
     _rows("softmax-few", "torch.softmax(x, -1)", "8 262144"),
     _rows("softmax-fp16", "torch.softmax(x, -1)", "32768 8192", x="torch.randn(A, B, dtype=torch.float16)"),
-    _rows("log-softmax-long", "torch.log_softmax(x, -1)", "2048 262144"),
+    _rows("log-softmax-long", "torch.log_softmax(x, -1)", "2048 262144", _CLUSTERS),
+    _rows("log-softmax-393216", "torch.log_softmax(x, -1)", "1024 393216", _CLUSTERS),
+    _rows("layer-norm-long", "F.layer_norm(x, (B,), w, b)", "2048 262144", _CLUSTERS, **_LAYER),
+    _rows("rms-norm-long", "F.rms_norm(x, (B,), w)", "2048 262144", _CLUSTERS, w="torch.randn(B)"),
     _rows("layer-norm-4096", "F.layer_norm(x, (B,), w, b)", "65536 4096", **_LAYER),
     _rows("layer-norm-4095", "F.layer_norm(x, (B,), w, b)", "65536 4095", **_LAYER),
     _rows("layer-norm-large", "F.layer_norm(x, (B, C, D), w, b)", "16 64 256 256",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_core.kernel import kernel_file
+from cutegen_core.machine.device import KNOWN
 from cutegen_core.propose.playbook import NotInPlaybook, Target, cover, redirect
 from cutegen_core.propose.playbook.variants import MOST_COMBINATIONS
 from cutegen_core.records.problem import Problem
@@ -190,6 +191,45 @@ def test_warp_groups_attend_as_the_reference_does(case: str, shared: SharedTools
     last = variants_of(one, shared, tmp_path, Target(DEVICE))[-1]
     assert last.name == "warp groups"
     assert_right(one, [last], one.workloads, shared, tmp_path, params=params, compiled=case.startswith("causal"))
+
+
+# Rows of more than 100 KB, and short ones, of which some blocks of a cluster have no part.
+CLUSTERED = {
+    "softmax, one row of which has nothing but -inf": (8, problem(
+        "torch.softmax(x, 1)", {"R": 2, "C": 26624}, {"R": 2, "C": 26627},
+        x="torch.where(torch.arange(R)[:, None] == 1, torch.tensor(-torch.inf), torch.randn(R, C))")),
+    "log-softmax of halves": (4, problem(
+        "torch.log_softmax(x, 1)", {"R": 2, "C": 53248}, {"R": 2, "C": 61}, x="torch.randn(R, C).half()")),
+    "layer norm of bfloat16": (2, problem(
+        "F.layer_norm(x, (C,), w, w)", {"R": 2, "C": 53248}, {"R": 2, "C": 26622},
+        x="torch.randn(R, C).bfloat16()", w="torch.randn(C).bfloat16()")),
+    "root mean square, and the largest": (8, problem(
+        "(x * torch.rsqrt((x * x).mean(1, keepdim=True) + 1e-5), x.abs().amax(1))",
+        {"R": 2, "C": 26624}, {"R": 3, "C": 13}, **DRAW)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if k == 0 else pytest.mark.thorough) for k, name in enumerate(CLUSTERED)]
+)
+def test_a_cluster_keeps_a_long_row(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    blocks, one = CLUSTERED[case]
+    last = variants_of(one, shared, tmp_path, Target(DEVICE))[-1]
+    workloads = one.workloads[1:] if blocks == 8 else one.workloads
+    assert_right(one, [last], workloads, shared, tmp_path, params={"CLUSTER": blocks}, compiled=case.startswith("root"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "arch", "chosen"),
+    [(393216, "sm_90a", 8), (262145, "sm_90a", 8), (120000, "sm_90a", 4), (65536, "sm_90a", 1), (20000, "sm_90a", None),
+     (393216, "sm_80", None), (120000, "sm_120a", 8)],
+)  # fmt: skip
+def test_a_cluster_is_as_large_as_moves_clearly_fewer_bytes(
+    columns: int, arch: str, chosen: int | None, shared: SharedTools, tmp_path: Path
+) -> None:
+    case = problem("torch.softmax(x, 1)", {"R": 300, "C": columns}, {"R": 3, "C": 37}, **DRAW)
+    last = variants_of(case, shared, tmp_path, Target(KNOWN[arch]))[-1]
+    assert kernel_file.parse(last.source).defaults().get("CLUSTER") == chosen
 
 
 def test_a_reduction_over_everything_takes_several_blocks(shared: SharedTools, tmp_path: Path) -> None:
