@@ -31,7 +31,7 @@ _RESERVED = frozenset(
     share shared slices slot slots slots_to so_far soften some special stage sums tA tB taps td th thread
     tile_memory tiles tiles_h tiles_w tm tn total turn tw v vA vB v_bytes v_empty v_full v_kept v_layout v_memory
     v_mine v_mma v_parity v_read v_reader v_slot v_staged v_stages valid value values vd vectors vh vw w wA wB
-    CLUSTER cluster w_first w_wanted wanted weight_at weights where
+    CLUSTER cluster sharers w_first w_wanted wanted weight_at weights where
     """.split()  # noqa: SIM905 - a list of quoted words is harder to read
 )
 """Names of CuTe, C++ and of the templates' own variables: a tensor of such a name gets an underscore."""

@@ -79,13 +79,21 @@ extern uint32_t proxy_fences[MAX_THREADS];      // stamp of the thread's last fe
 extern bool partial;                            // whether the image contains barriers of parts of the block
 extern uint32_t far[MAX_THREADS][MAX_THREADS];  // smaller stamps of the other thread are ordered before
                                                 // this thread's next access by such barriers
+// What the threads of a block had done before they arrived at the last two barriers of their cluster, by its parity, and
+// before they arrived at the next one. A thread sees at most one of them.
+constexpr int CLUSTER_NONE = 0, CLUSTER_ARRIVING = 3;
+extern Clock cluster_clocks[4];
+extern uint8_t cluster_seen[MAX_THREADS];
+inline uint8_t cluster_clock_of(uint32_t barrier) { return (uint8_t)(1 + barrier % 2); }
+void begin_cluster_clocks();
+void close_cluster_clock(uint32_t barrier);
 void begin_order();
 void forget_far();
 // Whether the access of `thread` at `stamp` in this epoch is ordered before the running thread's access.
 inline bool ordered(int thread, uint32_t stamp) {
   return thread == current.thread ||
          (thread / 32 == current.thread / 32 && seen[current.thread][thread % 32] > stamp) ||
-         (partial && far[current.thread][thread] > stamp);
+         (partial && (far[current.thread][thread] > stamp || cluster_clocks[cluster_seen[current.thread]].known[thread] > stamp));
 }
 
 // blocks.cpp

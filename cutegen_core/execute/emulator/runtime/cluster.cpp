@@ -51,9 +51,15 @@ void tell_others(uint32_t* word, uint32_t value) {
   syscall(SYS_futex, word, FUTEX_WAKE, MAX_CLUSTER, nullptr, nullptr, 0);
 }
 
+// To the next block that has something to do.
 void pass_turn() {
   uint32_t const step = spec.order == Order::FORWARD ? 1 : cluster->blocks - 1;
-  tell_others(&cluster->turn, (rank_here + step) % cluster->blocks);
+  uint32_t next = (rank_here + step) % cluster->blocks;
+  for (uint32_t tried = 1; tried < cluster->blocks; ++tried, next = (next + step) % cluster->blocks) {
+    Awaited const& awaited = cluster->awaited[next];
+    if (!awaited.word || value_of(awaited.word) != awaited.old) break;
+  }
+  if (next != rank_here) tell_others(&cluster->turn, next);
 }
 
 void take_turn() {
@@ -120,8 +126,12 @@ Index3 rank_coordinates() {
 }
 
 void wait_past(uint32_t* word, uint32_t old) {
-  if (spec.checked) return pass_turn(), take_turn();
-  sleep_on(word, old);
+  if (!spec.checked) return sleep_on(word, old);
+  cluster->awaited[rank_here] = {word, old};
+  pass_turn();
+  take_turn();
+  cluster->awaited[rank_here] = {};
+  if (value_of(&cluster->turn) == rank_here && value_of(word) == old) nap();  // no block has anything to do
 }
 
 void let_others_run() {
@@ -170,7 +180,7 @@ void emu_cluster_shape(uint32_t* xyz) {
 void* emu_map_shared(const void* address, uint32_t rank) {
   uint64_t const blocks = spec.launches[current.launch].cluster.count();
   SharedByte const byte = shared_byte((uintptr_t)address);
-  at_frames(EMU_CALLER, EMU_FRAME);
+  if (rank >= blocks || byte.rank < 0) at_frames(EMU_CALLER, EMU_FRAME);
   if (rank >= blocks)
     fail("MEMORY_ERROR", "out-of-bounds", "", "maps shared memory of block %u of its cluster, which has %lu block%s", rank, blocks,
          blocks == 1 ? "" : "s");

@@ -14,6 +14,12 @@
 
 namespace runner {
 
+// What a block waits for: that another one changes a word.
+struct Awaited {
+  uint32_t* word;                // null: nothing
+  uint32_t old;
+};
+
 // In memory shared by the processes of a launch.
 struct Cluster {
   uint32_t blocks, arrived, ended, locked;
@@ -21,6 +27,7 @@ struct Cluster {
   uint32_t over;                 // number of clusters that have ended; a futex
   uint32_t first;                // `phase` when the launch began
   uint32_t turn;                 // checked run: the rank whose block runs; a futex
+  Awaited awaited[MAX_CLUSTER];
   uint32_t fenced;               // a block used a device-wide fence
   uint32_t touched[MAX_CLUSTER]; // arrivals of the last block that used this rank's shared memory
   uint32_t left[MAX_CLUSTER];    // clusters of which this rank's block has ended

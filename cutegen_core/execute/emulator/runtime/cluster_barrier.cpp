@@ -12,14 +12,14 @@ uint32_t posted, opened;       // barriers at which this block has arrived, and 
 uint32_t came;                 // threads that have arrived at the next one
 uint32_t arrivals[MAX_THREADS], waits[MAX_THREADS];
 uint32_t known[MAX_THREADS];   // barriers that are ordered before the thread: its own waits, and what it learned of others
-Clock arriving, over;          // what the threads of the block had done before they arrived
+uint32_t most_known;           // of any thread of the block
 
 uint32_t phase() { return __atomic_load_n(&cluster->phase, __ATOMIC_SEQ_CST); }
 
 // Where every thread waits at once after it has arrived, the barrier orders all threads of the block.
 void post() {
   ++posted, came = 0;
-  if (spec.checked && partial) over = arriving, arriving = {};
+  if (spec.checked && partial) close_cluster_clock(posted);
   if (spec.checked && !partial) checker_barrier();
   idle_spins = 0;
   *met = 1;
@@ -42,7 +42,8 @@ void begin_cluster_block() {
   came = 0;
   cluster->relaxed[cluster_rank()] = 0;
   for (uint32_t t = 0; t < thread_count; ++t) arrivals[t] = waits[t] = known[t] = base;
-  if (spec.checked && partial) arriving = over = {};
+  most_known = base;
+  if (spec.checked && partial) begin_cluster_clocks();
 }
 
 void arrive_at_cluster(bool relaxed, uintptr_t pc, uintptr_t frame) {
@@ -54,7 +55,7 @@ void arrive_at_cluster(bool relaxed, uintptr_t pc, uintptr_t frame) {
   }
   if (relaxed && spec.checked) arrive_relaxed(pc, frame);
   ++arrivals[self];
-  if (spec.checked && partial && !relaxed) release_into(arriving);
+  if (spec.checked && partial && !relaxed) release_into(cluster_clocks[CLUSTER_ARRIVING]);
   if (++came == live) post();
 }
 
@@ -67,7 +68,8 @@ void wait_for_cluster(int line, const char* file, uintptr_t pc, uintptr_t frame)
   }
   while ((int32_t)(phase() - arrivals[self]) < 0) wait_for_change("the barrier of the cluster", pc, frame);
   known[self] = waits[self] = arrivals[self];
-  if (spec.checked && partial) acquire_for(self, over);
+  if (known[self] > most_known) most_known = known[self];
+  if (spec.checked && partial) cluster_seen[self] = cluster_clock_of(waits[self]);
 }
 
 void leave_cluster_barrier(int thread) {
@@ -86,8 +88,7 @@ bool open_cluster_barrier() {
 
 void share_cluster_waits() {
   if (!clustered()) return;
-  uint32_t const most = most_cluster_waits();
-  for (uint32_t t = 0; t < thread_count; ++t) known[t] = most;
+  for (uint32_t t = 0; t < thread_count; ++t) known[t] = most_known;
 }
 
 uint32_t cluster_base() { return base; }
@@ -99,12 +100,7 @@ bool released_by(uint32_t rank, uint32_t when) {
     if (number >= 64 || !(relaxed >> number & 1)) return true;
   return false;
 }
-uint32_t most_cluster_waits() {
-  uint32_t most = base;
-  for (uint32_t t = 0; t < thread_count; ++t)
-    if (known[t] > most) most = known[t];
-  return most;
-}
+uint32_t most_cluster_waits() { return most_known; }
 
 }  // namespace runner
 

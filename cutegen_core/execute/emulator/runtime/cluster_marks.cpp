@@ -97,11 +97,12 @@ bool written_since(Mark const& mark, bool by_others) {
 // The shared memory of a block that has not begun, or has ended, is not there.
 void check_presence(const Region& region, uint32_t rank) {
   if (cluster->touched[rank] < cluster_arrivals()) cluster->touched[rank] = cluster_arrivals();
-  at_frames(access_pc, access_frame);
-  if (!cluster_began())
+  bool const began = cluster_began(), ended = cluster->left[rank] == cluster->over + 1;
+  if (!began || ended) at_frames(access_pc, access_frame);
+  if (!began)
     fail("MEMORY_ERROR", "cluster", region.name, "uses %s of block %u of the cluster, which may not have begun: a barrier of the cluster must "
          "come first", region.name, rank);
-  if (cluster->left[rank] == cluster->over + 1)
+  if (ended)
     fail("MEMORY_ERROR", "cluster", region.name, "uses %s of block %u of the cluster, which has ended: that block must wait at a barrier of the "
          "cluster behind this", region.name, rank);
 }

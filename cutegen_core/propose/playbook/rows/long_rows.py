@@ -142,7 +142,7 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, cluster_s
     if cluster_smem and length * size > _TWO_BLOCKS:
         blocks = rows.wanted_cluster(length, cluster_smem)
         cluster = piece.param("CLUSTER", blocks, *CLUSTERS)
-        share = f"ceil_div({k.cols}, {cluster})"
+        share = f"ceil_div({k.cols}, min({cluster}, 2))"
         piece.includes.append("cooperative_groups.h")
     if size:
         fits = _TWO_BLOCKS if -(-length // blocks) * size <= _TWO_BLOCKS else _ONE_BLOCK
