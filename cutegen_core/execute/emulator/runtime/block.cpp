@@ -82,6 +82,7 @@ void run_clusters(Launch const& launch) {
   uint64_t const clusters = across.count();
   for (uint64_t i = 0; i < clusters && !*stop; ++i) {
     uint64_t const n = spec.order == Order::FORWARD ? i : clusters - 1 - i;
+    enter_cluster((uint32_t)i);
     run_block({(uint32_t)(n % across.x) * c.x + rank.x, (uint32_t)(n / across.x % across.y) * c.y + rank.y,
                (uint32_t)(n / across.x / across.y) * c.z + rank.z});
     leave_cluster();

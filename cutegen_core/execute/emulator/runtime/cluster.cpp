@@ -15,12 +15,13 @@
 namespace runner {
 
 Cluster* cluster;
+Meeting* meeting;
 
 namespace {
 
 constexpr uintptr_t WINDOWS = SHARED_BASE + 0x90000000, WINDOW_BYTES = 16 << 20;
 int parts = -1;  // the file
-uint32_t rank_here;
+uint32_t rank_here, number_here;
 
 uintptr_t static_low() { return (uintptr_t)shared_begin() / PAGE * PAGE; }
 size_t static_bytes() {
@@ -42,7 +43,7 @@ uint32_t value_of(uint32_t* word) { return __atomic_load_n(word, __ATOMIC_SEQ_CS
 // A moment at most: another block may have failed.
 void sleep_on(uint32_t* word, uint32_t old) {
   if (*stop) _exit(1);
-  timespec const moment = {0, 20000000};
+  timespec const moment = {0, 200000000};
   syscall(SYS_futex, word, FUTEX_WAIT, old, &moment, nullptr, 0);
 }
 
@@ -59,11 +60,14 @@ void pass_turn() {
     Awaited const& awaited = cluster->awaited[next];
     if (!awaited.word || value_of(awaited.word) != awaited.old) break;
   }
-  if (next != rank_here) tell_others(&cluster->turn, next);
+  if (next == rank_here) return;
+  __atomic_store_n(&cluster->turn, next, __ATOMIC_SEQ_CST);
+  tell_others(&cluster->begun[next], cluster->begun[next] + 1);
 }
 
 void take_turn() {
-  for (uint32_t now = value_of(&cluster->turn); now != rank_here; now = value_of(&cluster->turn)) sleep_on(&cluster->turn, now);
+  for (uint32_t turns = value_of(&cluster->begun[rank_here]); value_of(&cluster->turn) != rank_here; turns = value_of(&cluster->begun[rank_here]))
+    sleep_on(&cluster->begun[rank_here], turns);
 }
 
 }  // namespace
@@ -78,6 +82,7 @@ uint32_t most_blocks() {
 uintptr_t window_of(uint32_t rank) { return WINDOWS + rank * WINDOW_BYTES; }
 bool of_another_block(uintptr_t address) { return address >= WINDOWS && address < window_of(MAX_CLUSTER); }
 uint32_t cluster_rank() { return rank_here; }
+uint32_t cluster_number() { return number_here; }
 size_t part_bytes() { return DYNAMIC_BYTES + static_bytes(); }
 size_t static_offset() { return DYNAMIC_BYTES + ((uintptr_t)shared_begin() - static_low()); }
 
@@ -90,8 +95,10 @@ void prepare_clusters() {
 
 void begin_clusters(Launch const& launch) {
   cluster->blocks = (uint32_t)launch.cluster.count();
-  cluster->arrived = cluster->ended = cluster->locked = cluster->fenced = 0;
-  cluster->first = ++cluster->phase;
+  cluster->locked = cluster->fenced = 0;
+  for (Meeting& one : cluster->meetings) one.arrived = one.ended = one.over = 0;
+  for (int rank = 0; rank < MAX_CLUSTER; ++rank) cluster->left[rank] = 0, cluster->awaited[rank] = {};
+  cluster->first = ++cluster->meetings[0].phase;
   cluster->turn = spec.order == Order::FORWARD ? 0 : cluster->blocks - 1;
 }
 
@@ -139,29 +146,35 @@ void let_others_run() {
   nap();
 }
 
-// A barrier does not wait for blocks that have ended. When all have, the next cluster begins.
-void meet(uint32_t* count) {
+// A barrier does not wait for blocks that have ended.
+void meet(uint32_t Meeting::*count) {
   while (__atomic_exchange_n(&cluster->locked, 1, __ATOMIC_SEQ_CST)) {
     if (*stop) _exit(1);
     nap();
   }
-  ++*count;
-  bool const opens = cluster->arrived + cluster->ended == cluster->blocks, ends = cluster->ended == cluster->blocks;
-  if (opens) cluster->arrived = 0;
-  if (ends) cluster->ended = 0;
-  if (opens) tell_others(&cluster->phase, cluster->phase + 1);
-  if (ends) tell_others(&cluster->over, cluster->over + 1);
+  ++(meeting->*count);
+  bool const opens = meeting->arrived + meeting->ended == cluster->blocks, ends = meeting->ended == cluster->blocks;
+  if (opens) meeting->arrived = 0;
+  if (ends) meeting->ended = 0;
+  if (opens) tell_others(&meeting->phase, meeting->phase + 1);
+  if (ends) tell_others(&meeting->over, meeting->over + 1);
   __atomic_store_n(&cluster->locked, 0, __ATOMIC_SEQ_CST);
+}
+
+void enter_cluster(uint32_t number) {
+  uint32_t const ahead = spec.checked ? 1 : MOST_AHEAD;
+  number_here = number;
+  meeting = &cluster->meetings[number % ahead];
+  for (uint32_t over = value_of(&meeting->over); over != number / ahead; over = value_of(&meeting->over)) wait_past(&meeting->over, over);
 }
 
 void leave_cluster() {
   if (spec.checked) check_leaving();
-  uint32_t const before = value_of(&cluster->over);
-  meet(&cluster->ended);
-  while (value_of(&cluster->over) == before) wait_past(&cluster->over, before);
+  meet(&Meeting::ended);
 }
 
 void end_clusters() {
+  cluster->awaited[rank_here] = {&cluster->blocks, cluster->blocks};  // nothing is left to do
   if (spec.checked) pass_turn();
 }
 

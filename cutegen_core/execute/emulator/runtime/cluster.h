@@ -20,17 +20,24 @@ struct Awaited {
   uint32_t old;
 };
 
-// In memory shared by the processes of a launch.
-struct Cluster {
-  uint32_t blocks, arrived, ended, locked;
+// Where the blocks of a cluster meet; of one that is over, another cluster's may.
+struct Meeting {
+  uint32_t arrived, ended;
   uint32_t phase;                // number of barriers that have opened; a futex
   uint32_t over;                 // number of clusters that have ended; a futex
-  uint32_t first;                // `phase` when the launch began
-  uint32_t turn;                 // checked run: the rank whose block runs; a futex
+};
+
+// In memory shared by the processes of a launch.
+struct Cluster {
+  uint32_t blocks, locked;
+  Meeting meetings[MOST_AHEAD];
+  uint32_t first;                // checked run: the meeting's `phase` when the launch began
+  uint32_t turn;                 // checked run: the rank whose block runs
+  uint32_t begun[MAX_CLUSTER];   // checked run: number of turns; a futex each
   Awaited awaited[MAX_CLUSTER];
   uint32_t fenced;               // a block used a device-wide fence
   uint32_t touched[MAX_CLUSTER]; // arrivals of the last block that used this rank's shared memory
-  uint32_t left[MAX_CLUSTER];    // clusters of which this rank's block has ended
+  uint32_t left[MAX_CLUSTER];    // clusters of the launch of which this rank's block has ended
   uint64_t relaxed[MAX_CLUSTER]; // bits: of the cluster's first 64 barriers those at which a thread of the rank's block arrived relaxed
 };
 extern Cluster* cluster;
@@ -46,7 +53,8 @@ struct SharedByte {
 void prepare_clusters();
 void begin_clusters(Launch const& launch);
 void join_cluster(uint32_t rank);        // in the rank's process, before any of its blocks
-void leave_cluster();                    // this block has ended; waits for the others
+void enter_cluster(uint32_t number);     // of the launch, by the block that begins
+void leave_cluster();                    // this block has ended
 void end_clusters();                     // of the launch, for this rank
 uint32_t cluster_rank();
 Index3 rank_coordinates();
@@ -56,7 +64,9 @@ SharedByte shared_byte(uintptr_t address);
 bool of_another_block(uintptr_t address);
 uint32_t most_blocks();                  // of a cluster of any launch
 uintptr_t window_of(uint32_t rank);
-void meet(uint32_t* count);              // this block counts as there, by `arrived` or `ended`
+extern Meeting* meeting;                 // of the running block's cluster
+uint32_t cluster_number();
+void meet(uint32_t Meeting::*count);     // this block counts as there, by `arrived` or `ended`
 void wait_past(uint32_t* word, uint32_t old);  // until another block has changed it
 void let_others_run();
 

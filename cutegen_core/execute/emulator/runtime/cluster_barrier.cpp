@@ -14,7 +14,7 @@ uint32_t arrivals[MAX_THREADS], waits[MAX_THREADS];
 uint32_t known[MAX_THREADS];   // barriers that are ordered before the thread: its own waits, and what it learned of others
 uint32_t most_known;           // of any thread of the block
 
-uint32_t phase() { return __atomic_load_n(&cluster->phase, __ATOMIC_SEQ_CST); }
+uint32_t phase() { return __atomic_load_n(&meeting->phase, __ATOMIC_SEQ_CST); }
 
 // Where every thread waits at once after it has arrived, the barrier orders all threads of the block.
 void post() {
@@ -23,7 +23,7 @@ void post() {
   if (spec.checked && !partial) checker_barrier();
   idle_spins = 0;
   *met = 1;
-  meet(&cluster->arrived);
+  meet(&Meeting::arrived);
 }
 
 // A relaxed arrival orders nothing by itself; a fence of the block may.
@@ -38,6 +38,7 @@ void arrive_relaxed(uintptr_t pc, uintptr_t frame) {
 }  // namespace
 
 void begin_cluster_block() {
+  if (!clustered()) return;
   base = posted = opened = phase();
   came = 0;
   cluster->relaxed[cluster_rank()] = 0;
@@ -80,7 +81,7 @@ void leave_cluster_barrier(int thread) {
 
 bool open_cluster_barrier() {
   if (!clustered() || posted == opened) return false;
-  for (uint32_t now = phase(); (int32_t)(now - posted) < 0; now = phase()) wait_past(&cluster->phase, now);
+  for (uint32_t now = phase(); (int32_t)(now - posted) < 0; now = phase()) wait_past(&meeting->phase, now);
   opened = posted;
   note_change();
   return true;

@@ -97,7 +97,7 @@ bool written_since(Mark const& mark, bool by_others) {
 // The shared memory of a block that has not begun, or has ended, is not there.
 void check_presence(const Region& region, uint32_t rank) {
   if (cluster->touched[rank] < cluster_arrivals()) cluster->touched[rank] = cluster_arrivals();
-  bool const began = cluster_began(), ended = cluster->left[rank] == cluster->over + 1;
+  bool const began = cluster_began(), ended = cluster->left[rank] == cluster_number() + 1;
   if (!began || ended) at_frames(access_pc, access_frame);
   if (!began)
     fail("MEMORY_ERROR", "cluster", region.name, "uses %s of block %u of the cluster, which may not have begun: a barrier of the cluster must "
@@ -127,7 +127,7 @@ void prepare_marks() {
 void check_leaving() {
   uint32_t const rank = cluster_rank();
   polled = false;
-  cluster->left[rank] = cluster->over + 1;
+  cluster->left[rank] = cluster_number() + 1;
   uint32_t const last = cluster->touched[rank];
   if (last < cluster_base() || last < most_cluster_waits()) return;
   at_line(0, "");
