@@ -78,8 +78,9 @@ void report(const Region& region, uintptr_t address, Access access, uint32_t ran
 }
 
 void judge(const Region& region, uintptr_t address, Access access, bool strong, const Entry (&entries)[MAX_CLUSTER], bool wrote, bool shared) {
+  uint32_t const self = cluster_rank();
   for (uint32_t rank = 0; rank < cluster->blocks; ++rank) {
-    Relation const relation = rank == cluster_rank() ? Relation::BEFORE : relation_of(entries[rank], rank, strong, shared);
+    Relation const relation = rank == self ? Relation::BEFORE : relation_of(entries[rank], rank, strong, shared);
     if (relation == Relation::BEFORE) continue;
     if (!cluster->fenced || !polled) return report(region, address, access, rank, relation, wrote);
     at_frames(access_pc, access_frame);
@@ -141,7 +142,8 @@ void mark_access(const Region& region, uintptr_t address, size_t bytes, Access a
   bool const reads = access == Access::READ, strong = access == Access::ATOMIC || strong_access;
   polled |= strong;
   if (region.kind == Kind::PEER) check_presence(region, (uint32_t)shared_byte(address).rank);
-  for (Mark* mark = span.first; mark <= span.last; ++mark) remember((reads ? mark->read : mark->written)[cluster_rank()], strong);
+  uint32_t const self = cluster_rank();
+  for (Mark* mark = span.first; mark <= span.last; ++mark) remember((reads ? mark->read : mark->written)[self], strong);
   for (const Mark* mark = span.first; mark <= span.last; ++mark) {
     if (region.kind == Kind::PEER && reads) check_initialised(region, *mark, address, (uint32_t)shared_byte(address).rank);
     judge(region, address, access, strong, mark->written, true, span.shared);

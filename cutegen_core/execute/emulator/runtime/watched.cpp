@@ -63,9 +63,9 @@ void add_dynamic_region(const EmuShared* records, size_t count) {
 void add_peer_regions(const EmuShared* records, size_t count) {
   Region const dynamic = regions[dynamic_region];
   peer_regions = region_count;
-  for (uint32_t rank = 0; most_blocks() > 1 && rank < most_blocks(); ++rank)
+  for (uint32_t rank = 0; rank < most_blocks(); ++rank)
     add_region(window_of(rank), DYNAMIC_BYTES, Kind::PEER, dynamic.name, WORD, true, dynamic.itemsize);
-  for (uint32_t rank = 0; most_blocks() > 1 && rank < most_blocks(); ++rank)
+  for (uint32_t rank = 0; rank < most_blocks(); ++rank)
     for (size_t i = 0; i < count; ++i)
       if (records[i].address)
         add_region(window_of(rank) + static_offset() + ((uintptr_t)records[i].address - (uintptr_t)shared_begin()),
@@ -109,7 +109,6 @@ void prepare_checker() {
   for (size_t i = 0; i < count; ++i)
     if (records[i].address) add_region((uintptr_t)records[i].address, records[i].bytes, Kind::SHARED, records[i].name, WORD, true, records[i].itemsize);
   add_dynamic_region(records, count);
-  add_peer_regions(records, count);
   // What the runner itself hands to a thread.
   add_region((uintptr_t)spec.launches, sizeof spec.launches, Kind::IMAGE, "arguments", 1, false, 1);
   add_region((uintptr_t)spec.descriptors, sizeof spec.descriptors, Kind::IMAGE, "tensor maps", 1, false, 1);
@@ -118,9 +117,13 @@ void prepare_checker() {
   each_device_range([](uintptr_t low, uintptr_t high) { add_region(low, high - low, Kind::DEVICE, "", WORD, true, 1); });
   // Constants: everything of the image but its variables, which are found first.
   uintptr_t const shared_low = (uintptr_t)shared_begin(), shared_high = shared_low + shared_bytes();
-  if (shared_high == shared_low) return add_region(IMAGE_BASE, image_bytes(), Kind::IMAGE, "", 1, true, 1);
-  add_region(IMAGE_BASE, shared_low - IMAGE_BASE, Kind::IMAGE, "", 1, true, 1);
-  add_region(shared_high, IMAGE_BASE + image_bytes() - shared_high, Kind::IMAGE, "", 1, true, 1);
+  if (shared_high == shared_low) {
+    add_region(IMAGE_BASE, image_bytes(), Kind::IMAGE, "", 1, true, 1);
+  } else {
+    add_region(IMAGE_BASE, shared_low - IMAGE_BASE, Kind::IMAGE, "", 1, true, 1);
+    add_region(shared_high, IMAGE_BASE + image_bytes() - shared_high, Kind::IMAGE, "", 1, true, 1);
+  }
+  if (most_blocks() > 1) add_peer_regions(records, count);
 }
 
 Region* search(uintptr_t address) {
@@ -143,7 +146,7 @@ void refine(Region& region, uint32_t granule) {
 
 void resize_dynamic(size_t bytes) {
   regions[dynamic_region].high = DYNAMIC_BASE + bytes;
-  for (uint32_t rank = 0; most_blocks() > 1 && rank < most_blocks(); ++rank) regions[peer_regions + (int)rank].high = window_of(rank) + bytes;
+  for (uint32_t rank = 0; peer_regions >= 0 && rank < most_blocks(); ++rank) regions[peer_regions + (int)rank].high = window_of(rank) + bytes;
 }
 
 // A plain run watches no regions, but knows its tensors.
