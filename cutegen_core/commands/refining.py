@@ -94,18 +94,37 @@ def _start(arguments: argparse.Namespace, store: Store, strategy: str, roles: Ma
         max_tokens=arguments.budget_tokens,
         roles=roles,
         allow_regressions=arguments.allow_regressions,
-        effort=Effort(arguments.ideas, arguments.enough / 100),
+        effort=_effort(arguments),
+    )
+
+
+def _effort(arguments: argparse.Namespace) -> Effort:
+    return Effort(
+        arguments.ideas,
+        arguments.enough / 100,
+        max(arguments.width, len(arguments.models)),
+        arguments.models,
+        arguments.budget_money,
+        arguments.budget_minutes,
+        arguments.worth_tokens,
+        arguments.worth_money,
     )
 
 
 def choose_model(arguments: argparse.Namespace) -> str:
-    """Return the name of the model settings to use; write `--base-url` into `models.toml` as settings of its own."""
+    """Return the name of the model settings to use; write `--base-url` into `models.toml`, as settings of its own or
+    into those of that name, whose prices and limits stay."""
     models = model_settings.read()
     if not arguments.base_url:
         return str(arguments.model)
     if not arguments.model:
         raise UsageError("--base-url needs --model NAME, the model's name on that server")
-    made = ModelSettings(arguments.model, arguments.base_url, arguments.model)
+    known = next((s for s in models.settings if s.name == arguments.model), None)
+    made = (
+        replace(known, base_url=arguments.base_url, model=arguments.model)
+        if known
+        else ModelSettings(arguments.model, arguments.base_url, arguments.model)
+    )
     others = tuple(s for s in models.settings if s.name != made.name)
     model_settings.write(replace(models, settings=(*others, made)))
     return made.name

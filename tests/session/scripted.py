@@ -20,7 +20,7 @@ from cutegen_core.evaluate.timing.contest import RaceResult
 from cutegen_core.evaluate.timing.measured import MeasuredPoints
 from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.problems import library
-from cutegen_core.propose.port import Answer, Finished, Proposal, ProposalRequest
+from cutegen_core.propose.port import Answer, Finished, Proposal, ProposalRequest, Width
 from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.decision import Decision, DecisionKind
 from cutegen_core.records.event import AnsweredBy, Role
@@ -122,6 +122,9 @@ class ScriptedProposer:
     sources: Sequence[str]
     name: str = "scripted"
     max_repairs: int = 1
+
+    def width(self, done: int) -> Width:
+        return Width()
 
     def respond(self, request: ProposalRequest) -> Answer:
         seen = {attempt.candidate for attempt in request.attempts}
