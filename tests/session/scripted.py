@@ -1,8 +1,8 @@
 """Sessions whose trials are scripted: the loop, its decisions and its store are real, and a step takes milliseconds.
 
 A kernel's text says its verdict, `// status COMPILE_ERROR`, and that of its acceptance, `// accepted NONDETERMINISTIC`;
-without these it passes. `// estimate 12` is its estimate in µs. The proposer proposes a list of texts in order. No
-compiler, no torch, no process.
+without these it passes. `// estimate 12` is its estimate in µs, `// bound 9` the bound of
+that. The proposer proposes a list of texts in order. No compiler, no torch, no process.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ class ScriptedEvaluator:
         }
         lawful = {name: value for name, value in evidence.items() if name not in LAWS[status].must_not}
         guessed = float(_said(candidate.source, "estimate") or 0)
-        estimate = KernelEstimate(guessed, guessed, 0.0) if passed and guessed else None
+        bound = float(_said(candidate.source, "bound") or 0)
+        estimate = KernelEstimate(guessed, guessed, 0.0, bound) if passed and guessed else None
         return Trial(candidate.key, status, (result,), ExecutorKind.CPU, estimate=estimate, **lawful)
 
     def plan(self, source: str) -> StageFailure:
