@@ -21,6 +21,7 @@ from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Effo
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.event import AnsweredBy, Role, SessionState
 from cutegen_core.records.problem import Problem
+from cutegen_core.records.wording import counted
 from cutegen_core.session import start
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.state import WORKING, Step
@@ -140,8 +141,8 @@ def _finish(arguments: argparse.Namespace, store: Store, session: str) -> int:
     else:
         print(f"session {session}: {state} - {view.state.reason}")
         print(f"best: {best.idea if best else 'none'}")
-        if paid := views.price(view.state).words:
-            print(f"paid: {paid}")
+        for line in views.paid_lines(view.state):
+            print(line)
     return 0 if state is SessionState.ACCEPTED else 1
 
 
@@ -149,7 +150,8 @@ def _describe_end(step: Step) -> str:
     """Return what a closed step came to, in one line."""
     if step.status is None:
         return f"no kernel: {step.note or step.outcome}"
-    return f"{step.idea}: {step.status} {step.outcome}"
+    several = f", the best of {counted(len(step.alternatives), 'candidate')}" if step.alternatives else ""
+    return f"{step.idea}: {step.status} {step.outcome}{several}"
 
 
 def _follow(store: Store, session: str, *, quiet: bool) -> SessionState:

@@ -39,6 +39,9 @@ from cutegen_core.session import alternatives, promotion
 from cutegen_core.trajectory.state import WORKING, Alternative, Phase, State, Step, WantedStudy, waits_at
 
 
+_ONE = Width()
+
+
 @dataclass(frozen=True)
 class Wait:
     """Nothing to do until a decision arrives."""
@@ -128,7 +131,7 @@ def next_move(state: State) -> Move:
     return Try(step)
 
 
-def begin_step(state: State, max_repairs: int, width: Width) -> StepStarted:
+def begin_step(state: State, max_repairs: int, width: Width = _ONE) -> StepStarted:
     """Return the start of the next step: from the base, or as a repair of the step that just failed.
 
     Args:
