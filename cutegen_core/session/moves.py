@@ -38,7 +38,6 @@ from cutegen_core.records.trial import NO_KERNEL, ExecutorKind
 from cutegen_core.session import alternatives, promotion
 from cutegen_core.trajectory.state import WORKING, Alternative, Phase, State, Step, WantedStudy, waits_at
 
-
 _ONE = Width()
 
 

@@ -42,17 +42,10 @@ def model(server: Server) -> Iterator[ModelServer]:
     file.unlink()
 
 
-def choose(page: Page, label: str, option: str) -> None:
-    page.get_by_label(label, exact=True).first.click()
-    page.get_by_role("option", name=re.compile(option)).click()
-
-
 def test_candidates_are_compared_read_and_another_one_is_chosen(
     server: Server, page: Page, model: ModelServer, store: Store
 ) -> None:
-    page.goto(server.url)
-    choose(page, "Problem", "^relu:")
-    choose(page, "Proposer", "^llm")
+    page.goto(f"{server.url}/?problem=relu&proposer=llm")
     page.get_by_text("Candidates a step, budgets", exact=False).click()
     page.get_by_label("Candidates a step", exact=True).fill("3")
     page.get_by_label("Minutes (0: no limit)").fill("30")
