@@ -11,7 +11,7 @@ from cutegen_core.records.wording import counted, lowered
 from cutegen_core.views import AlternativeRow, StepView
 from pages.components.access import access
 from pages.components.session.evidence.pane import PaneInput
-from pages.components.shared import address, code_pane, code_tables, ui_state
+from pages.components.shared import address, code_tables, ui_state
 from pages.components.shared.texts import Html, escape_html, heading, quiet, show_hidden, table, tooltip
 
 HOW_KEPT = (
@@ -88,7 +88,7 @@ def _render_one(given: PaneInput, row: AlternativeRow) -> None:
     text = given.store.text(row.candidate)
     heading(f"Candidate {row.number}, {counted(text.count(chr(10)), 'line')}")
     with st.container(key="candidate-code"):
-        code_pane.render_code(code_tables.plain(text, code_tables.Notes()))
+        st.html(code_tables.plain(text, code_tables.Notes()))
 
 
 def _render_choice(given: PaneInput, row: AlternativeRow) -> None:
