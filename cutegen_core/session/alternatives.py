@@ -83,10 +83,10 @@ def _rank(state: State, step: Step, other: Alternative) -> tuple[bool, bool, flo
         reached = _REACHED.index(other.tried.status) if other.tried.status in _REACHED else len(_REACHED)
         return True, True, -reached, other.number
     as_step = replace(step, candidate=other.candidate, author=Author.MODEL, tried=other.tried)
-    return False, bool(promotion.not_faster(state, as_step)), took(other), other.number
+    return False, bool(promotion.not_faster(state, as_step)), _took(other), other.number
 
 
-def took(other: Alternative) -> float:
+def _took(other: Alternative) -> float:
     """Return an alternative's time in µs, or where nothing is timed its estimate; infinity where it has neither."""
     tried = other.tried
     if tried is None:
