@@ -100,7 +100,7 @@ def _near(request: ProposalRequest) -> _Near | None:
     timed = overall(trial.performance)
     if timed is None:
         guess = trial.estimate
-        return _Near(guess.us, guess.bound_us, False) if guess and guess.us and guess.bound_us else None
+        return _Near(guess.us, guess.least_us, False) if guess and guess.us and guess.least_us else None
     found = share(timed)
     least = timed.bound(COMPULSORY)
     if found is None or not found.bound.us:

@@ -100,7 +100,7 @@ class ScriptedEvaluator:
         lawful = {name: value for name, value in evidence.items() if name not in LAWS[status].must_not}
         guessed = float(_said(candidate.source, "estimate") or 0)
         bound = float(_said(candidate.source, "bound") or 0)
-        estimate = KernelEstimate(guessed, guessed, 0.0, bound) if passed and guessed else None
+        estimate = KernelEstimate(guessed, guessed, 0.0, bound, bound) if passed and guessed else None
         return Trial(candidate.key, status, (result,), ExecutorKind.CPU, estimate=estimate, **lawful)
 
     def plan(self, source: str) -> StageFailure:
