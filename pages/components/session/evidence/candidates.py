@@ -15,8 +15,8 @@ from pages.components.shared import address, code_tables, ui_state
 from pages.components.shared.texts import Html, escape_html, heading, quiet, show_hidden, table, tooltip
 
 HOW_KEPT = (
-    "★ is the step's own: of those that are right the fastest, by times, or by estimates where nothing is timed; where "
-    "none is right, the one that got furthest."
+    "Kept is the step's own: of those that are right the fastest, by times, or by estimates where nothing is timed; "
+    "where none is right, the one that got furthest."
 )
 
 
@@ -41,7 +41,7 @@ def _table(rows: tuple[AlternativeRow, ...]) -> str:
     several = len({row.model for row in rows}) > 1
     cells = [
         (
-            f"{row.number}{' ★' if row.kept else ''}",
+            f"{row.number}{' · kept' if row.kept else ''}",
             row.idea,
             *((row.model,) if several else ()),
             _verdict(row),
