@@ -55,6 +55,12 @@ class _Near(NamedTuple):
     def headroom(self) -> float:
         return max(0.0, 1 - self.bound / self.best)
 
+    @property
+    def words(self) -> str:
+        """Write "50 % of the best's time of 20 µs lie above its bound of 10 µs"."""
+        of = f"{'time' if self.timed else 'estimate'} of {micros(self.best)}"
+        return f"{100 * self.headroom:.2g} % of the best's {of} lie above its bound of {micros(self.bound)}"
+
 
 class _Step(NamedTuple):
     """What a step brought, as a share of the headroom that there was, and what it took."""
@@ -74,20 +80,16 @@ def too_dear(request: ProposalRequest) -> str:
     steps = _steps(request.attempts, near.bound) if near else []
     if near is None or not steps:
         return ""
-    share_left = (1 + sum(step.share for step in steps)) / (1 + len(steps))
-    gain = 100 * near.headroom * share_left
+    expected = (1 + sum(step.share for step in steps)) / (1 + len(steps))
+    gain = 100 * near.headroom * expected
     money = [step.money for step in steps if step.money is not None]
     prices = [(worth.tokens_per_percent, sum(step.tokens for step in steps) / len(steps), "tokens", ",.0f")]
     prices += [(worth.cost_per_percent, sum(money) / len(money), "in money", ".4g")] if money else []
     for limit, price, unit, form in prices:
         if limit and price > limit * gain:
-            what = f"{'time' if near.timed else 'estimate'} of {micros(near.best)}"
-            return (
-                f"the next step is expected to bring {gain:.2g} % for {price:{form}} {unit}, and 1 % is worth "
-                f"{limit:{form}}: {100 * near.headroom:.2g} % of the best's {what} lie above its bound of "
-                f"{micros(near.bound)}, and {counted(len(steps), 'step')} let expect "
-                f"{100 * share_left:.2g} % of that"
-            )
+            dear = f"{gain:.2g} % for {price:{form}} {unit}, and 1 % is worth {limit:{form}}"
+            after = f"{counted(len(steps), 'step')} let expect {100 * expected:.2g} % of that"
+            return f"the next step is expected to bring {dear}: {near.words}, and {after}"
     return ""
 
 
