@@ -611,7 +611,7 @@ BEATABLE = (bound("graph", "fp32", 1.0, 19.0), bound("compulsory", "tf32", 1.0, 
     [
         ({"tokens_per_percent": 15}, PAID, (bound("graph", "bf16", 10.0, 1.0),), ""),
         ({"tokens_per_percent": 14}, PAID, (bound("graph", "bf16", 10.0, 1.0),),
-         "bring 28 % for 400 tokens, and 1 % is worth 14: 50 % of the best's time of 20 µs lie above its bound of 10 µs, "
+         "28 % for 400 tokens, and 1 % is worth 14: 50 % of the best's time of 20 µs lie above its bound of 10 µs, "
          "and 2 steps let expect 56 % of that"),
         ({"cost_per_percent": 0.0015}, PAID, (bound("graph", "bf16", 10.0, 1.0),), ""),
         ({"cost_per_percent": 0.0014}, PAID, (bound("graph", "bf16", 10.0, 1.0),),
