@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,18 @@ def test_models_write_in_turn(desk: Sessions, serve: Callable[..., ModelServer])
     state = desk.go(desk.begin(effort={"models": MODELS}))
     assert [request.body["model"] for request in server.asked] == ["small", "large", "small"] * 2
     assert [a.model for a in state.steps[1].alternatives] == ["small", "large", "small"]
+
+
+def test_a_key_of_the_environment_goes_to_the_server_of_the_first_model_only(desk, serve, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("CUTEGEN_API_KEY", "secret-of-one-server")
+    with ModelServer(*(reply(text, size=500) for text in SEEDS)) as other:
+        server = serve(*SEEDS)
+        small, large = model_settings.read().settings
+        model_settings.write(Models((small, replace(large, base_url=other.base_url))))
+        desk.go(desk.begin(width=2, max_steps=1, effort={"models": MODELS}))
+        assert server.asked[0].headers["Authorization"] == "Bearer secret-of-one-server"
+        assert len(other.asked) == 1
+        assert "secret" not in str(other.asked[0].headers)
 
 
 def test_a_step_whose_candidates_all_fail_goes_on_with_the_one_that_got_furthest(desk, serve) -> None:  # type: ignore[no-untyped-def]

@@ -47,8 +47,7 @@ class ChatAnswers:
         spent = BudgetUse(prompt_tokens=state.tokens, cost=state.cost or 0.0)
         budget = Budget(state.max_tokens, state.max_cost)
         reservation = reserve(budget, spent, settings, estimate_prompt_tokens(messages))
-        chosen = settings if _chosen(state) else model_settings.read().settings[0]
-        key = find_key(settings.base_url, chosen=chosen.base_url)
+        key = find_key(settings.base_url, chosen=_first(state).base_url)
         cost = cost_of(reservation.usage, settings)
         return _PlannedChatCall(settings, key, messages, settings.model, reservation.usage.tokens, cost)
 
@@ -60,6 +59,16 @@ class ChatAnswers:
     def settings(role: Role, state: State) -> ModelSettings:
         models, chosen = model_settings.read(), _chosen(state)
         return models.named(chosen) if chosen else models.of(role)
+
+
+def _first(state: State) -> ModelSettings:
+    """Return the model whose server gets the key of the environment: the first that the person named, or of the file.
+
+    A key for one server is not sent to another, whoever writes the next alternative.
+    """
+    models, session = model_settings.read(), state.settings
+    named = next(iter(session.effort.models), session.model)
+    return models.named(named) if named else models.settings[0]
 
 
 def _chosen(state: State) -> str:
