@@ -35,8 +35,8 @@ WORKING = (SessionState.READY, SessionState.RUNNING)
 """States in which the engine goes on by itself."""
 
 
-LONGEST_GAP_S = 3600.0
-"""What counts as work of a longer time without any event, in which the engine was not there."""
+LONGEST_GAP_S = 1800.0
+"""What counts as work of a longer time without any event: then the engine was away. No call takes longer by default."""
 
 
 class Phase(StrEnum):

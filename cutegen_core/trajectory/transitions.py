@@ -41,7 +41,6 @@ from cutegen_core.trajectory.grown import Grown
 from cutegen_core.trajectory.state import (
     LONGEST_GAP_S,
     TRANSIENT_STATUSES,
-    WORKING,
     Alternative,
     Closing,
     Exchange,
@@ -124,7 +123,7 @@ def apply(state: State | None, recorded: Recorded) -> State:
 
 def _worked(state: State, recorded: Recorded) -> float:
     gap = max(0.0, recorded.at - state.updated_at)
-    return min(gap, LONGEST_GAP_S) if state.status in WORKING else 0.0
+    return min(gap, LONGEST_GAP_S) if state.status is SessionState.RUNNING else 0.0
 
 
 def _apply(state: State, event: Event, recorded: Recorded) -> State:
