@@ -62,7 +62,7 @@ class _Near(NamedTuple):
         return f"{100 * self.headroom:.2g} % of the best's {of} lie above its bound of {micros(self.bound)}"
 
 
-class _Step(NamedTuple):
+class _PaidStep(NamedTuple):
     """What a step brought, as a share of the headroom that there was, and what it took."""
 
     share: float
@@ -111,13 +111,13 @@ def _near(request: ProposalRequest) -> _Near | None:
     return _Near(timed.candidate.median_us, least.us if beatable and least else found.bound.us, True)
 
 
-def _steps(attempts: tuple[Attempt, ...], bound: float) -> list[_Step]:
+def _steps(attempts: tuple[Attempt, ...], bound: float) -> list[_PaidStep]:
     """Return the steps that asked a model while there was a best kernel, oldest first."""
     steps, best = [], 0.0
     for attempt in attempts:
         us = attempt.us if attempt.promoted else None
         if best and attempt.tokens:
             taken = (best - us) / (best - bound) if us and best > bound else 0.0
-            steps.append(_Step(min(1.0, max(0.0, taken)), attempt.tokens, attempt.money))
+            steps.append(_PaidStep(min(1.0, max(0.0, taken)), attempt.tokens, attempt.money))
         best = us or best
     return steps

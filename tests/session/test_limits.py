@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from cutegen_core import views
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.budget import cost_of
 from cutegen_core.propose.tokens import TokenUsage
@@ -50,6 +51,7 @@ def test_a_budget_of_money_ends_the_session_between_calls_and_a_larger_one_goes_
     asked = len(server.asked)
     assert 0 < asked < 9
     assert state.cost <= 0.04
+    assert list(views.paid_lines(state))[1:] == [f"money: {state.cost:.4g} of 0.04"]
     state = desk.decide(session, DecisionKind.BUDGET, max_steps=9, max_cost=0.06)
     assert state.max_cost == 0.06
     assert len(server.asked) > asked
@@ -80,6 +82,7 @@ def test_minutes_count_while_the_session_works_and_end_it_between_calls(desk, se
     state = desk.go(session)
     assert (state.status, state.spent) == (SessionState.EXHAUSTED, Limit.MINUTES)
     assert "its budget of 0.006 minutes is used up; raise it to go on" in state.reason
+    assert list(views.paid_lines(state))[1:] == [f"worked: {state.worked_s / 60:.1f} of 0.006 minutes"]
     assert state.worked_s >= 0.36
     assert 0 < len(server.asked) < 9
     assert state.step.outcome is not None or state.step.calls == (), "it ended between calls"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import json
+from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from cutegen_core.commands import sessions
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Effort, Gate
@@ -60,6 +63,22 @@ def test_the_best_of_three_is_kept_and_the_others_stay_in_the_record(
     assert "- vector loads\n- more threads\n" in server.asked[5].prompt
     first, second = server.asked[3].prompt, server.asked[4].prompt
     assert second.startswith(first.rstrip()), "what is new stands behind what a server may keep"
+
+
+def test_a_terminal_and_a_script_are_told_of_every_candidate(desk, serve, capsys) -> None:  # type: ignore[no-untyped-def]
+    serve(*SEEDS, *BETTER)
+    session = desk.begin()
+    desk.go(session)
+    assert sessions.show(Namespace(session=session, json=False)) == 0
+    told = capsys.readouterr().out
+    assert "        candidate 1: vector loads: PASSED, estimate 30 µs\n" in told
+    assert "      * candidate 2: more threads: PASSED, estimate 20 µs\n" in told
+    assert "        candidate 3: a mistake: INCORRECT_NUMERICAL, as scripted\n" in told
+    sessions.show(Namespace(session=session, json=True))
+    step = json.loads(capsys.readouterr().out)["steps"][1]
+    assert [(row["number"], row["status"], row["kept"]) for row in step["candidates"]] == [
+        (1, "PASSED", False), (2, "PASSED", True), (3, "INCORRECT_NUMERICAL", False),
+    ]  # fmt: skip
 
 
 def test_models_write_in_turn(desk: Sessions, serve: Callable[..., ModelServer]) -> None:
