@@ -104,13 +104,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedTools]:
     SHARED.close()
 
 
-@pytest.fixture(scope="module")
-def one_worker(shared: SharedTools) -> Iterator[None]:
-    """What would start a torch worker of its own uses that of this process."""
-    with shared.instead_of_own_workers():
-        yield
-
-
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is thorough unless that is asked for, keep a file on one worker, and begin with the longest."""

@@ -15,8 +15,6 @@ from tests.places import DATA
 
 torch = Later("torch")
 
-pytestmark = pytest.mark.usefixtures("one_worker")
-functional = Later("torch.nn.functional")
 operators = Later("cutegen_core.operators")
 launching = Later("cutegen_core.operators.launching")
 shapes = Later("cutegen_core.operators.shapes")
