@@ -14,7 +14,7 @@ from tests.operators.plugs import SCRATCH, SUM, source_of
 from tests.places import DATA
 
 torch = Later("torch")
-
+functional = Later("torch.nn.functional")
 operators = Later("cutegen_core.operators")
 launching = Later("cutegen_core.operators.launching")
 shapes = Later("cutegen_core.operators.shapes")
