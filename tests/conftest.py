@@ -34,13 +34,13 @@ IMPORTED = pytest.StashKey[frozenset[str]]()
 """The modules that collecting the tests has imported."""
 
 LONGEST_FIRST = (
-    "browser/test_softmax_scenario.py", "browser/test_editor.py", "browser/test_present.py",
-    "browser/test_editing_mode.py", "browser/test_accessibility.py", "browser/test_roles.py", "browser/test_login.py",
-    "browser/test_hostile_strings.py", "browser/test_tabs.py", "browser/test_first_run.py", "browser/test_access.py",
-    "browser/test_sizes.py", "browser/test_kept_typing.py", "browser/test_address.py", "browser/test_model_loop.py",
-    "browser/test_decisions.py", "browser/test_killed_server.py", "browser/test_installed.py",
-    "browser/test_served.py", "browser/test_gnn.py", "browser/test_timeline.py", "browser/test_change.py",
-    "browser/test_keyboard.py", "browser/test_reload.py", "execute/compiler/test_compilation.py",
+    "browser/test_softmax_scenario.py", "browser/test_editor.py", "browser/test_editing_mode.py",
+    "browser/test_sizes.py", "browser/test_kept_typing.py", "browser/test_present.py", "browser/test_access.py",
+    "browser/test_accessibility.py", "browser/test_tabs.py", "browser/test_login.py", "browser/test_first_run.py",
+    "browser/test_hostile_strings.py", "browser/test_address.py", "browser/test_decisions.py",
+    "browser/test_killed_server.py", "browser/test_model_loop.py", "browser/test_served.py",
+    "browser/test_installed.py", "browser/test_change.py", "browser/test_timeline.py", "browser/test_keyboard.py",
+    "browser/test_reload.py", "browser/test_roles.py", "browser/test_gnn.py", "execute/compiler/test_compilation.py",
     "adversarial/test_corpus.py", "test_cli.py", "propose/llm/test_model_faults.py", "engine/test_engine.py",
     "engine/test_jobs.py", "machine/test_sandbox.py", "problems/test_lint.py", "session/test_loop.py",
     "test_text_costs.py", "propose/playbook/test_playbook.py", "adversarial/test_endurance.py",
@@ -102,13 +102,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedTools]:
     SHARED.folder = tmp_path_factory.getbasetemp()
     yield SHARED
     SHARED.close()
-
-
-@pytest.fixture(scope="module")
-def one_worker(shared: SharedTools) -> Iterator[None]:
-    """What would start a torch worker of its own uses that of this process."""
-    with shared.instead_of_own_workers():
-        yield
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in the same hook

@@ -17,6 +17,7 @@ from tests.places import ROOT
 SMALL = "ragged"
 """The workload that stays: its sizes are odd, and below 8192 elements."""
 _WORKLOADS = re.compile(r"^WORKLOADS = \{\n(?:.*\n)*?\}\n", re.MULTILINE)
+_VALUES = re.compile(r", values = \[[^\]]*\]")
 
 
 def few_runs(name: str) -> Problem:
@@ -40,3 +41,8 @@ def few_runs_file(name: str, folder: Path, called: str = "") -> Path:
     path = folder / f"{called or name}.py"
     path.write_text(text)
     return path
+
+
+def one_value(source: str) -> str:
+    """Return a kernel file whose parameters have their defaults alone: a model's session sweeps nothing at its end."""
+    return _VALUES.sub("", source)

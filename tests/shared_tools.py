@@ -7,14 +7,9 @@ each. What is compiled, executed and compared is as real as with tools of a test
 from __future__ import annotations
 
 import tempfile
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.stages.existing import ExistingKernel
@@ -22,15 +17,12 @@ from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.judge.reference import Reference, start_worker
 from cutegen_core.machine.device import Device
-from cutegen_core.machine.worker import Message, Worker
+from cutegen_core.machine.worker import Worker
 from cutegen_core.records.event import SessionSettings
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools, _Judges
-
-STARTING = ("cutegen_core.judge.reference", "cutegen_core.problems.library", "cutegen_core.problems.lint.command")
-"""The modules that start torch workers."""
 
 
 class SharedTools:
@@ -67,35 +59,6 @@ class SharedTools:
         if self._worker:
             self._worker.close()
         self._compilers, self._worker = {}, None
-
-    @contextmanager
-    def instead_of_own_workers(self) -> Iterator[None]:
-        """Let what would start a torch worker of its own inside the block use that of this process.
-
-        Temporary folders lie below `folder` meanwhile, where the worker may read and write.
-        """
-        kept = _Kept(self)
-        with ExitStack() as patches:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            patches.enter_context(mock.patch.object(tempfile, "tempdir", str(self.folder)))
-            for module in STARTING:
-                patches.enter_context(mock.patch(f"{module}.start_worker", return_value=kept))
-            yield
-
-
-class _Kept:
-    """Stands for a worker of one's own, whose end is not that of the shared one."""
-
-    def __init__(self, shared: SharedTools) -> None:
-        self._shared = shared
-        self._turn = threading.Lock()
-
-    def request(self, payload: Mapping[str, Any], timeout_s: float, imports: Sequence[str] = ()) -> Message:
-        with self._turn:
-            return self._shared.worker().request(payload, timeout_s, imports)
-
-    def close(self) -> None:
-        pass
 
 
 SHARED = SharedTools()

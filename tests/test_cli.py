@@ -18,8 +18,6 @@ from tests.few_runs import few_runs_file
 from tests.patience import PATIENCE_S, wait_until
 from tests.places import DATA, ROOT
 
-pytestmark = pytest.mark.usefixtures("one_worker")
-
 RELU = DATA / "relu.cu"
 
 

@@ -85,6 +85,13 @@ def test_collecting_the_tests_imports_nothing_heavy(request: pytest.FixtureReque
     assert not {"torch", "streamlit", "openai"} & request.config.stash[IMPORTED]
 
 
+def test_no_page_begins_work_that_the_end_of_the_server_would_wait_for() -> None:
+    """A process waits for the threads of Python's pools; `machine.background` has others."""
+    assert [
+        str(path) for path in modules() if path.is_relative_to(ROOT / "pages") and "PoolEx" in path.read_text()
+    ] == []
+
+
 HURRIED = (
     r"assert .*(monotonic|perf_counter|time\.time)\(\).* <=? ?[\d.]+\b",  # processor time, or SOON_S
     r"assert .*\.wait\([\d.]+\)|\.join\([\d.]+\)",

@@ -7,6 +7,7 @@
    was sent before the request is not taken for it.
 3. On request, a Unix socket also carries file descriptors (`Worker.descriptors`, `inherited_descriptors`).
 4. When a request exceeds its time limit, the whole process group is killed; the next request starts a fresh child.
+5. Threads may share a worker: their requests wait for one another, and a request's time limit begins with its turn.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -38,6 +40,8 @@ _LOG_TAIL_BYTES = 4000
 _LONGEST_ANSWER = 256 << 20
 _DEATH_S = 10.0
 """Seconds a child may live on after it closed its pipe; then it is killed."""
+_LOOK_S = 0.2
+"""How often a request looks whether another thread closes its worker."""
 
 
 class Worker:
@@ -64,6 +68,8 @@ class Worker:
         self._process: subprocess.Popen[bytes] | Forked | None = None
         self._home: tempfile.TemporaryDirectory[str] | None = None
         self._pending = b""
+        self._turn = threading.Lock()
+        self._closing = False
 
     def request(self, payload: Mapping[str, Any], timeout_s: float, imports: Sequence[str] = ()) -> Message:
         """Send one request and wait for its answer.
@@ -73,20 +79,34 @@ class Worker:
 
         Raises:
             WorkerLimitError: no answer within `timeout_s`; the child and its children were killed.
-            MachineError: the child died without an answer, or closed its pipe and was killed.
+            MachineError: the child died without an answer, or closed its pipe and was killed; or another thread closes
+                the worker.
         """
-        if self._process is None or self._process.poll() is not None:
-            self._start(imports)
-        try:
-            nonce = secrets.token_hex(16)
-            self._requests.write(json.dumps({"nonce": nonce, "request": payload}).encode() + b"\n")
-            self._requests.flush()
-        except BrokenPipeError:
-            self._fail()
-        return self._read_answer(nonce, timeout_s)
+        with self._turn:
+            if self._process is None or self._process.poll() is not None:
+                self._start(imports)
+            try:
+                nonce = secrets.token_hex(16)
+                self._requests.write(json.dumps({"nonce": nonce, "request": payload}).encode() + b"\n")
+                self._requests.flush()
+            except BrokenPipeError:
+                self._fail()
+            return self._read_answer(nonce, timeout_s)
 
     def close(self) -> None:
-        """End the child and every process it started; remove its private home."""
+        """End the child and every process it started; remove its private home.
+
+        Requests of other threads end with a MachineError. A later one starts a fresh child.
+        """
+        while not self._turn.acquire(timeout=_LOOK_S):
+            self._closing = True  # again and again: whoever closes it, too, has set it back
+        try:
+            self._end()
+        finally:
+            self._closing = False
+            self._turn.release()
+
+    def _end(self) -> None:
         if self._process is not None:
             _kill_group(self._process)
             with contextlib.suppress(BrokenPipeError):  # the child never read the last request
@@ -102,7 +122,7 @@ class Worker:
             self._home = None
 
     def _start(self, imports: Sequence[str]) -> None:
-        self.close()
+        self._end()
         self._pending = b""
         self._home = tempfile.TemporaryDirectory(prefix="cutegen-")
         self._log = open(Path(self._home.name) / "log", "w+b")  # noqa: SIM115 - lives as long as the child
@@ -139,18 +159,28 @@ class Worker:
         with selectors.DefaultSelector() as selector:
             selector.register(self._answers, selectors.EVENT_READ)
             while b"\n" not in self._pending:
-                if not selector.select(max(0.0, deadline - time.monotonic())):
-                    self.close()
+                if not self._wait(selector, deadline):
+                    self._end()
                     raise WorkerLimitError(f"{self.name} gave no answer within {timeout_s:g} s and was stopped.")
                 chunk = os.read(self._answers, 1 << 16)
                 if not chunk:
                     self._fail()
                 self._pending += chunk
                 if len(self._pending) > _LONGEST_ANSWER:
-                    self.close()
+                    self._end()
                     raise MachineError(f"{self.name} gave an answer of more than {_LONGEST_ANSWER >> 20} MiB.")
         line, _, self._pending = self._pending.partition(b"\n")
         return self._parse(line, nonce)
+
+    def _wait(self, selector: selectors.BaseSelector, deadline: float) -> bool:
+        """Wait until something can be read; return False at the deadline."""
+        while not selector.select(max(0.0, min(deadline - time.monotonic(), _LOOK_S))):
+            if self._closing:
+                self._end()
+                raise MachineError(f"{self.name} was closed while it was asked.")
+            if time.monotonic() >= deadline:
+                return False
+        return True
 
     def _parse(self, line: bytes, nonce: str) -> Message:
         """Return the answer of a line; end the child if the line is no answer to this request."""
@@ -161,7 +191,7 @@ class Worker:
                 return found
         except (ValueError, KeyError, TypeError, RecursionError):
             pass
-        self.close()
+        self._end()
         raise MachineError(f"{self.name} sent something that is no answer to the request, and was stopped.")
 
     def _fail(self) -> None:
@@ -169,7 +199,7 @@ class Worker:
         code = _wait_for_exit(self._process)
         self._log.seek(max(0, self._log.tell() - _LOG_TAIL_BYTES))
         tail = self._log.read().decode(errors="replace").strip()
-        self.close()
+        self._end()
         if code is None:
             raise MachineError(
                 f"{self.name} closed its pipe, went on running and was stopped. Its last output:\n{tail or '(none)'}"

@@ -59,18 +59,35 @@ def played(request):
     return reply(RELU.format(idea="one thread each", include=include), size=400)
 
 
-def test_each_strategy_is_run_over_the_set_and_reported(tmp_path):
+def run_over_relu(tmp_path, *strategies):
+    """Run it; return the prompts, what was found by strategy, and the report."""
     folder = tmp_path / "set"
     folder.mkdir()
     few_runs_file("relu", folder, "relu")
     with ModelServer(played) as server:
         ran = command(
-            "--set", folder, "--strategies", "cutegen,cutegen-cuda,cutegen-one-shot", "--base-url", server.base_url,
+            "--set", folder, "--strategies", ",".join(strategies), "--base-url", server.base_url,
             "--model", "test-model", "--max-steps", 2, "--out", tmp_path, "--name", "found",
             home=tmp_path / "home",
         )  # fmt: skip
         prompts = [request.prompt for request in server.asked]
     assert ran.returncode == 0, ran.stderr
+    text = (tmp_path / "found.md").read_text()
+    assert text.strip().endswith(ran.stdout.strip().splitlines()[-1])
+    return prompts, json.loads((tmp_path / "found.json").read_text())["strategies"], text
+
+
+def test_a_strategy_is_run_over_the_set_and_reported(tmp_path):
+    prompts, found, _ = run_over_relu(tmp_path, "cutegen-one-shot")
+    assert ["## This step: the only one" in prompt for prompt in prompts] == [True]
+    assert [(run["problem"], run["outcome"], run["calls"]) for run in found["cutegen-one-shot"]] == [
+        ("relu", "passed", 1)
+    ]
+
+
+@pytest.mark.thorough
+def test_each_strategy_is_run_over_the_set_and_compared(tmp_path):
+    prompts, found, text = run_over_relu(tmp_path, "cutegen", "cutegen-cuda", "cutegen-one-shot")
     seed, done, cuda, again, cuda_done, only = prompts
     assert "## This step: the seed" in seed
     assert "ideas not tried yet" in done.lower()
@@ -79,13 +96,10 @@ def test_each_strategy_is_run_over_the_set_and_reported(tmp_path):
     assert "it uses CuTe or CUTLASS" in again
     assert cuda_done.startswith(cuda[:200])
     assert "## This step: the only one" in only
-    found = json.loads((tmp_path / "found.json").read_text())["strategies"]
     assert {name: [run["calls"] for run in runs] for name, runs in found.items()} == {
         "cutegen": [2], "cutegen-cuda": [3], "cutegen-one-shot": [1],
     }  # fmt: skip
-    text = (tmp_path / "found.md").read_text()
     assert "| CuTeGen's loop with CUDA instead of CuTe | 1 of 1 | 1.00x the estimate (1) | not timed |" in text
-    assert text.strip().endswith(ran.stdout.strip().splitlines()[-1])
 
 
 def run(problem, latency=None, estimate=None, outcome="passed"):

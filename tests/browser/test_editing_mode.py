@@ -33,6 +33,7 @@ def cursor_line(page: Page) -> int:
     return int((page.locator(".cg-editor-place").text_content() or "").split(",")[0].removeprefix("Ln "))
 
 
+@pytest.mark.thorough
 def test_a_draft_belongs_to_its_step_and_a_discarded_one_comes_back(server: Server, store: Store, page: Page) -> None:
     with engine_held(server):
         story = softmax_story(store)

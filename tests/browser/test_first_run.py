@@ -52,6 +52,7 @@ def test_the_tour_leads_over_the_real_page_and_does_not_come_back(page: Page, se
     expect(page.locator(TOUR)).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_two_files_are_written_while_the_page_goes_on(page: Page, server: Server, store: Store) -> None:
     story = softmax_story(store)
     page.goto(f"{server.url}/session?id={story.session}&step=2")

@@ -40,6 +40,7 @@ def job_of(page: Page) -> str:
     return found[1]
 
 
+@pytest.mark.thorough
 def test_a_run_is_started_watched_and_finished(server: Server, store: Store, page: Page) -> None:
     page.goto(f"{server.url}/gnn?{TINY}&batch_size=64&epochs=2")
     expect(field(page, "Epochs")).to_have_value("2")

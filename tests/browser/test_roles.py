@@ -81,6 +81,7 @@ def test_a_suite_of_ones_own_is_checked_and_stopped(server: Server, store: Store
     assert decided(store, session) == ["reply", "stop"]
 
 
+@pytest.mark.thorough
 def test_the_cards_are_stepped_through_from_profile_to_verdict(server: Server, store: Store, page: Page) -> None:
     session = tiny_story(store, at=Role.PROFILING).session
     page.goto(f"{server.url}/session?id={session}")

@@ -92,3 +92,11 @@ def test_who_gives_up_leaves_the_line():
         pass
     with places.taken(give_up):
         pass
+
+
+def test_what_fails_in_its_place_gives_it_back():
+    places = Turns(1)
+    with pytest.raises(ValueError, match="in its place"), places.taken(lambda before: None):
+        raise ValueError("in its place")
+    with places.taken(lambda before: pytest.fail("nobody is before")):
+        pass

@@ -1,13 +1,14 @@
 """A worker whose child misbehaves: every request ends, and the next one has a fresh child."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from cutegen_core.machine import worker
 from cutegen_core.machine.worker import Worker
 from cutegen_core.records.errors import MachineError
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, SOON_S, wait_until
 
 DEAF = """
 import os, sys, time
@@ -68,3 +69,43 @@ def test_an_answer_without_an_end_is_stopped(tmp_path, monkeypatch):
     endless = Worker("endless", name="the endless one")
     with pytest.raises(MachineError, match="the endless one gave an answer of more than 1 MiB"):
         endless.request({}, timeout_s=PATIENCE_S)
+
+
+ECHO = """
+import time
+from pathlib import Path
+from cutegen_core.machine.worker import serve
+def handle(asked):
+    if "mark" in asked:
+        Path(asked["mark"]).touch()
+        time.sleep(1000)
+    time.sleep(0.001)
+    return {"number": asked["number"]}
+serve(handle)
+"""
+
+
+@pytest.fixture
+def echo(tmp_path, monkeypatch):
+    """A worker that gives back its number; one that is to leave a mark gives none."""
+    (tmp_path / "echo.py").write_text(ECHO)
+    monkeypatch.syspath_prepend(tmp_path)
+    made = Worker("echo", name="the echo")
+    yield made
+    made.close()
+
+
+def test_threads_that_ask_one_worker_get_the_answers_to_their_own_requests(echo):
+    with ThreadPoolExecutor(4) as threads:
+        answers = threads.map(lambda number: echo.request({"number": number}, PATIENCE_S)["number"], range(40))
+        assert list(answers) == list(range(40))
+
+
+def test_a_worker_that_another_thread_closes_ends_its_request_and_starts_anew(echo, tmp_path):
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(echo.request, {"mark": str(tmp_path / "asked")}, PATIENCE_S)
+        wait_until((tmp_path / "asked").exists)
+        echo.close()
+        with pytest.raises(MachineError, match="the echo was closed"):
+            asked.result(SOON_S)
+    assert echo.request({"number": 7}, PATIENCE_S) == {"number": 7}

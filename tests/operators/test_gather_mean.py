@@ -16,8 +16,6 @@ functional = Later("torch.nn.functional")
 operators = Later("cutegen_core.operators")
 gather_mean = Later("cutegen_core.operators.gather_mean")
 
-pytestmark = pytest.mark.usefixtures("one_worker")
-
 GRADIENTS = ["", "gather_mean_backward", "gather_mean_backward_deterministic"]
 
 

@@ -18,8 +18,6 @@ from tests.places import DATA
 
 plan_closure = Later("cutegen_core.operators.plan_closure")
 
-pytestmark = pytest.mark.usefixtures("one_worker")
-
 GATHER = [
     "gather_rows", "gather_mean", "gather_mean_fp16", "gather_mean_backward", "gather_mean_backward_deterministic",
 ]  # fmt: skip

@@ -14,8 +14,6 @@ from tests.operators.plugs import SCRATCH, SUM, source_of
 from tests.places import DATA
 
 torch = Later("torch")
-
-pytestmark = pytest.mark.usefixtures("one_worker")
 functional = Later("torch.nn.functional")
 operators = Later("cutegen_core.operators")
 launching = Later("cutegen_core.operators.launching")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from cutegen_core.kernel import hunks
 from cutegen_core.problems import library
 from cutegen_core.records.candidate import Author
@@ -105,7 +103,6 @@ def test_without_any_kernel_the_reference_is_there(store: Store, open_page: Open
     assert "Skeleton with the right signature" in text
 
 
-@pytest.mark.usefixtures("one_worker")
 def test_a_first_kernels_draft_is_changed_once_somebody_types(store: Store, open_page: OpenPage) -> None:
     story = Story(store).begin(held=True)
     story.steps = 1

@@ -50,8 +50,6 @@ from tests.patience import PATIENCE_S, wait_until
 imported = Later("pages.components.compare_present.imported")
 recording_pictures = Later("docs.recording_pictures")
 
-pytestmark = pytest.mark.usefixtures("one_worker")
-
 if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
 

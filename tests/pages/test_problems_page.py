@@ -24,8 +24,6 @@ from tests.places import DATA
 st = Later("streamlit")
 problem_draft = Later("pages.components.problems.problem_draft")
 
-pytestmark = pytest.mark.usefixtures("one_worker")
-
 if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
 

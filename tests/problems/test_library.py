@@ -103,7 +103,6 @@ def test_what_cannot_be_loaded_says_why(name, folder, loader):
     assert "sk-secret" not in str(caught.value)
 
 
-@pytest.mark.usefixtures("one_worker")
 def test_a_folder_reports_loaded_of_total_and_leaves_helpers_out(tmp_path):
     (tmp_path / "deeper").mkdir()
     (tmp_path / "deeper" / "19_ReLU.py").write_text(GOOD["elementwise"])
@@ -223,7 +222,6 @@ def test_adversarial_values_look_like_their_name(drawn, loaded, shared, tmp_path
     assert looks[drawn]
 
 
-@pytest.mark.usefixtures("one_worker")
 def test_a_file_whose_values_change_under_the_same_seed_is_refused(tmp_path):
     """The worker keeps the values of the last few seeds only."""
     draw = "torch.rand(batch_size, dim)"

@@ -17,8 +17,6 @@ from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
 from tests.places import DATA
 from tests.shared_tools import SharedTools
 
-pytestmark = pytest.mark.usefixtures("one_worker")
-
 DEVICE = KNOWN["sm_90a"]
 SOUND = """\
 import torch

@@ -18,12 +18,12 @@ from cutegen_core.records.trial import Status
 from cutegen_core.share.exports import export
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.store import Store
-from tests.few_runs import few_runs
+from tests.few_runs import few_runs, one_value
 from tests.model_server import ModelServer, reply
 from tests.places import ROOT
 from tests.session.real_sessions import loop
 
-RELU = (ROOT / "tests" / "data" / "relu.cu").read_text()
+RELU = one_value((ROOT / "tests" / "data" / "relu.cu").read_text())
 INCLUDE, USING = "#include <cute/tensor.hpp>\n", "using namespace cute;\n"
 SHIPPED = ROOT / "assets" / "recordings" / "softmax-emulator.jsonl.gz"
 

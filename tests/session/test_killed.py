@@ -85,7 +85,7 @@ def check_end(folder: Path, diary: Diary, whole: list[tuple[str, object]]) -> No
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before the commit", "after it"])
-@pytest.mark.parametrize("stride", [11, pytest.param(1, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("stride", [19, pytest.param(1, marks=pytest.mark.thorough)])
 def test_a_session_killed_at_any_commit_ends_as_one_that_was_not(tmp_path: Path, stride: int, before: bool) -> None:
     with scripted(tmp_path, *SOURCES) as desk:
         whole = story(desk, drive(desk, Diary(tmp_path / "diary")))

@@ -59,8 +59,6 @@ from tests.trials import passed_trial
 
 torch = Later("torch")
 
-pytestmark = pytest.mark.usefixtures("one_worker")
-
 DEVICE = KNOWN["sm_90a"]
 needs_nvcc = pytest.mark.skipif(nvcc.find() is None, reason="there is no nvcc here")
 HOSTILE = "</pre><script src='https://evil.example/x.js'></script><img src=x onerror=alert(1)> ${7*7} {{ 7*7 }} \u202e"

@@ -28,8 +28,6 @@ from tests.share.plain_problems import PROBLEMS
 
 torch = Later("torch")
 
-pytestmark = pytest.mark.usefixtures("one_worker")
-
 SOFTMAX, NORM, IN_PLACE, RAW = "softmax_extension.cu", "rmsnorm_macro.cu", "add_norm_inplace.cu", "transpose_dim3.cu"
 GELU = "gelu_helper.cu"
 BACKWARD = """

@@ -19,8 +19,6 @@ from cutegen_core.share.imports.plain_cu import import_kernel
 from tests.places import DATA
 from tests.share.plain_problems import PROBLEMS
 
-pytestmark = pytest.mark.usefixtures("one_worker")
-
 INCOMPLETE = "relu_config.cu"
 RUN_ALWAYS = "add_norm_inplace.cu"
 COMPLETE = [

@@ -10,8 +10,6 @@ from cutegen_core.problems import library
 from cutegen_core.records.trial import KernelResources
 from cutegen_core.views.plan_preview import PlannedWorkload, Signatures, preview, signatures_of
 
-pytestmark = pytest.mark.usefixtures("one_worker")
-
 PLAN = """\
 /* cutegen
 [let]

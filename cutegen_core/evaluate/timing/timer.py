@@ -17,6 +17,7 @@ This module needs no torch and no CUDA context: the judge and the runners are se
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -76,6 +77,8 @@ class Timer:
         self.compiled = CompiledReference(reference.problem, device.uuid)
         self.runner_pool = RunnerPool(device.uuid)
         self.compile_failures: dict[str, str] = {}
+        self._warming = threading.Lock()
+        self._closed = False
 
     def measure(self, contest: Contest, watch: Watcher) -> ContestResult:
         """Judge and time one candidate on one workload.
@@ -86,6 +89,7 @@ class Timer:
             MachineError: the device, the driver or one of our processes failed; there is no verdict.
         """
         begun = time.monotonic()
+        self._wait_until_warm()
         watch.say(f"waiting for {self.device.name}")
         with (
             lock.hold(self.device.uuid, f"timing {self.reference.problem.name}") as waited,
@@ -97,16 +101,29 @@ class Timer:
 
     def race(self, race: Race, watch: Watcher) -> RaceResult:
         """Time kernels side by side on one workload; none is judged. Raises what `measure` raises."""
+        self._wait_until_warm()
         with lock.hold(self.device.uuid, f"tuning for {self.reference.problem.name}"):
             return Racing(race, self.device, self.reference, self.judge, self.runner_pool, watch).carry_out()
 
     def warm_up(self) -> None:
-        """Start the judge (torch, CUDA context: 1-4 s) and runners, so that the first measurement need not wait."""
-        self.runner_pool.fill(2)
-        self.judge.start()
+        """Start the judge (torch, CUDA context: 1-4 s) and runners, so that the first measurement need not wait.
+
+        A thread may do this while the timer's owner goes on, and closes it.
+        """
+        with self._warming:
+            if not self._closed:
+                self.runner_pool.fill(2)
+                self.judge.start()
+
+    def _wait_until_warm(self) -> None:
+        """Wait for a warm-up that goes on: two threads must not use the same runners."""
+        with self._warming:
+            pass
 
     def close(self) -> None:
-        """End all processes and free their memory."""
+        """End all processes and free their memory; a later warm-up does nothing."""
+        with self._warming:
+            self._closed = True
         self.runner_pool.close()
         self.compiled.close()
         self.judge.close()

@@ -3,10 +3,11 @@ seconds, and no page waits for it."""
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 import streamlit as st
 
+from cutegen_core.machine import background
 from cutegen_core.records.problem import Problem
 from cutegen_core.views.plan_preview import Signatures, signatures_of
 
@@ -22,7 +23,4 @@ def shapes(problem: Problem) -> Future[Signatures]:
 
 @st.cache_resource(show_spinner=False, max_entries=_KEPT, ttl=_ASKED_AGAIN_S)
 def _asked(key: str, _problem: Problem) -> Future[Signatures]:
-    pool = ThreadPoolExecutor(1, thread_name_prefix="shapes")  # not `with`: leaving it would wait
-    future = pool.submit(signatures_of, _problem)
-    pool.shutdown(wait=False)
-    return future
+    return background.begin("shapes", signatures_of, _problem)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 import streamlit as st
 
+from cutegen_core.machine.background import OneAfterAnother
 from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.problems import edit
 from cutegen_core.problems.lint import linting
@@ -107,7 +108,7 @@ def start(problem: Problem, device: Device) -> None:
         while len(runs) >= _KEPT:
             runs.pop(next(iter(runs)))
         runs[key] = run = BackgroundLint()
-        _pool().submit(_work, run, problem, device)
+        _lints().begin(_work, run, problem, device)
 
 
 def _work(run: BackgroundLint, problem: Problem, device: Device) -> None:
@@ -139,8 +140,8 @@ def _runs() -> dict[str, BackgroundLint]:
 
 
 @st.cache_resource(show_spinner=False)
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="lint")
+def _lints() -> OneAfterAnother:
+    return OneAfterAnother("lint")
 
 
 def _findings(problem: Problem, found: tuple[LintFinding, ...], mend: Mend) -> None:

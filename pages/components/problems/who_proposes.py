@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 import streamlit as st
 
+from cutegen_core.machine.background import OneAfterAnother
 from cutegen_core.propose.playbook import Coverage
 from cutegen_core.records.errors import CutegenError, MachineError
 from cutegen_core.records.event import AnsweredBy
@@ -32,7 +33,7 @@ class _PlaybookAnswers:
 
     def __init__(self) -> None:
         self._found: dict[str, Coverage | CutegenError] = {}
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="who-proposes")
+        self._asking = OneAfterAnother("who-proposes")
         self._asked: dict[str, Future[None]] = {}
 
     def of(self, problem: Problem) -> Coverage | CutegenError | None:
@@ -43,12 +44,12 @@ class _PlaybookAnswers:
         """Ask unless that is done or waits; a failure of the machine may pass, so it is asked again."""
         found = self.of(problem)
         if (found is None or isinstance(found, MachineError)) and not self._waits(problem):
-            self._asked[problem.key] = self._pool.submit(self._ask, problem)
+            self._asked[problem.key] = self._asking.begin(self._ask, problem)
 
     def ask_about(self, problems: Sequence[Problem]) -> None:
         """Ask about all of them, one after the other."""
         fresh = [problem for problem in problems if self.of(problem) is None and not self._waits(problem)]
-        begun = self._pool.submit(self._ask_about, fresh)
+        begun = self._asking.begin(self._ask_about, fresh)
         self._asked |= {problem.key: begun for problem in fresh}
 
     def waits_for(self, problems: Sequence[Problem]) -> bool:

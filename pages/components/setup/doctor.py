@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 import streamlit as st
 
 from cutegen_core.doctor import report as core
+from cutegen_core.machine import background
 from cutegen_core.machine.device import detect
 from cutegen_core.records.errors import MachineError
 from pages.components.shared import ui_state
@@ -55,10 +56,7 @@ def look_again() -> None:
 
 @st.cache_resource(show_spinner=False)
 def _findings() -> Future[tuple[core.SystemCheck, ...]]:
-    pool = ThreadPoolExecutor(1, thread_name_prefix="doctor")  # not `with`: leaving it would wait
-    future = pool.submit(core.run_checks)
-    pool.shutdown(wait=False)
-    return future
+    return background.begin("doctor", core.run_checks)
 
 
 def _table(only_what_matters: bool, drawn_waiting: bool) -> None:

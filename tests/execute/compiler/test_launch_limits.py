@@ -14,12 +14,16 @@ from cutegen_core.machine.device import KNOWN
 from cutegen_core.records.launch import Dim3, Launch, LaunchPlan
 from cutegen_core.records.trial import KernelResources, Status
 from tests.adversarial.files import relu
+from tests.shared_tools import SharedTools
 
 OTHERS = [a if a == "sm_90a" else pytest.param(a, marks=pytest.mark.thorough) for a in ARCHITECTURES]
 
 
 @pytest.fixture(params=OTHERS)
-def compiler(request: pytest.FixtureRequest) -> Iterator[Compiler]:
+def compiler(request: pytest.FixtureRequest, shared: SharedTools) -> Iterator[Compiler]:
+    if request.param == "sm_90a":
+        yield shared.compiler()
+        return
     made = Compiler(request.param)
     yield made
     made.close()

@@ -275,9 +275,8 @@ def kept_bits(x: np.ndarray, bits: int) -> np.ndarray:
     return (x.view(np.uint32) >> bits << bits).view(np.float32)
 
 
-@pytest.mark.parametrize(
-    "dtype", [pytest.param(name, marks=(pytest.mark.thorough,) if name == BFLOAT16 else ()) for name in CUTE]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("dtype", CUTE)
 def test_tiled_mma_of_cute(harness: Harness, rng: np.random.Generator, dtype: str) -> None:
     name = f"cute_gemm<{CUTE[dtype].arguments}>"
     m, n, k = 64, 32, 4 * CUTE[dtype].depth

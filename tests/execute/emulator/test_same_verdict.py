@@ -20,7 +20,7 @@ KERNELS = (
     "a fence alone", "missing barrier", "reads past the end at larger sizes only",
     "splitk_scratch: scratch for one piece", "atomics in any order, undeclared",
 )  # fmt: skip
-DEFAULT = ("naive", "histogram with atomics", "the last block without a fence", "splitk_scratch: scratch for one piece")
+DEFAULT = ("histogram with atomics", "the last block without a fence", "splitk_scratch: scratch for one piece")
 SEED = 12345
 
 

@@ -7,6 +7,7 @@ import mmap
 import os
 import random
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -257,6 +258,20 @@ def measure(timer, kernel, existing=b""):
     beside = Entry(existing, Program(())) if existing else None
     contest = Contest(OWN_SIZE, 1, Entry(kernel, Program(())), existing=beside, baselines=False, remeasure=False)
     return timer.measure(contest, Silent())
+
+
+def test_a_measurement_waits_for_the_warm_up_that_goes_on(timer):
+    with ThreadPoolExecutor(1) as threads:
+        warm = threads.submit(timer.warm_up)
+        measured = measure(timer, b"right")
+        warm.result()
+    assert [c.wrong for c in measured.comparisons] == [0]
+
+
+def test_a_timer_closed_before_it_was_warm_starts_nothing(timer):
+    timer.close()
+    timer.warm_up()
+    assert timer.judge.pid == 0
 
 
 def test_where_the_reference_never_fits_the_kernel_is_neither_judged_at_its_size_nor_timed(timer):

@@ -15,8 +15,6 @@ from cutegen_core.records.errors import UsageError
 from tests.evaluate.roofline.test_bounds import TWO, forward, traced
 from tests.places import ROOT
 
-pytestmark = pytest.mark.usefixtures("one_worker")
-
 KERNELS = ROOT / "tests" / "data" / "kernels"
 PRODUCT = {**TWO, "i": "torch.randint(0, n, (16,))", "v": "torch.rand(16, n)"}
 IMAGE = {"x": "torch.rand(4, 8, 32, 32)", "m": "torch.rand(8)", "s": "torch.rand(8)"}

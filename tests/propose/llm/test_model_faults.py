@@ -25,13 +25,14 @@ from cutegen_core.records.trial import Status
 from cutegen_core.session.proposing import LOST_CALL
 from cutegen_core.share.exports import export
 from tests import model_server as plays
-from tests.few_runs import few_runs
+from tests.few_runs import few_runs, one_value
 from tests.model_server import ModelServer, reply
 from tests.patience import PATIENCE_S, SOON_S, wait_until
 from tests.places import DATA, ROOT
 from tests.session.real_sessions import loop
 
-RELU = (DATA / "relu.cu").read_text()
+TUNABLE = (DATA / "relu.cu").read_text()
+RELU = one_value(TUNABLE)
 SWAPPED = RELU.replace("in(i) > 0.0f", "0.0f < in(i)")
 CANARY = "sk-canary-4f1d7a90b2c84e55"
 LIMITS = {
@@ -82,11 +83,6 @@ def begin(desk, **options):
     """A session whose first kernel, once it passes, ends it at the step budget."""
     usual = {"answered_by": AnsweredBy.LLM, "autonomy": Autonomy.AUTO, "max_steps": 1}
     return desk.start(few_runs("relu"), **(usual | options))
-
-
-def own_steps(state):
-    """Return the steps that the model wrote; the last one of a session is the sweep of the best."""
-    return [step for step in state.steps if not step.study]
 
 
 def first_call(state):
@@ -167,9 +163,9 @@ def test_an_answer_without_a_kernel_is_asked_again_and_one_cut_off_is_a_failed_s
     cut = finish in ("truncated", "length", "")
     state = desk.go(begin(desk, max_steps=2 if cut else 1))
 
-    assert [s.status for s in own_steps(state)] == ([Status.UNPARSED, Status.PASSED] if cut else [Status.PASSED])
+    assert [s.status for s in state.steps] == ([Status.UNPARSED, Status.PASSED] if cut else [Status.PASSED])
     assert state.steps[0].outcome is (Outcome.FAILED if cut else Outcome.PROMOTED)
-    assert state.best == own_steps(state)[-1].candidate
+    assert state.best == state.steps[-1].candidate
     call = first_call(state)
     assert finish in call.answer.finish
     assert stored in desk.store.text(call.answer.reply)
@@ -224,8 +220,8 @@ def test_a_reply_of_five_megabytes_is_cut_and_fails_its_step_in_seconds(desk, se
     begun = time.process_time()
     state = desk.go(begin(desk, max_steps=2))
     assert time.process_time() - begun < 20
-    assert [s.status for s in own_steps(state)] == [Status.UNPARSED, Status.PASSED]
-    assert [len(s.calls) for s in own_steps(state)] == [1 if cut else 2, 1], "one that was cut is not asked again"
+    assert [s.status for s in state.steps] == [Status.UNPARSED, Status.PASSED]
+    assert [len(s.calls) for s in state.steps] == [1 if cut else 2, 1], "one that was cut is not asked again"
     if cut:
         assert first_call(state).answer.finish == "cut"
         assert len(desk.store.get(first_call(state).answer.reply)) < 5 << 20
@@ -482,17 +478,18 @@ def test_a_repeated_idea_is_refused_once_and_then_fails_its_step(desk, serve):
         good(whole("coalesce: once more", others[1])),
     )  # fmt: skip
     state = desk.go(begin(desk, max_steps=3))
-    assert [s.status for s in own_steps(state)] == [Status.PASSED, Status.PASSED, Status.UNPARSED]
+    assert [s.status for s in state.steps] == [Status.PASSED, Status.PASSED, Status.UNPARSED]
     assert "'coalesce' was tried before" in state.steps[2].tried.message
     assert state.steps[2].idea == "coalesce: once more"
     assert len(server.asked) == 4
 
 
 def test_declared_values_alone_are_sent_back_once_and_then_fail_the_step(desk, serve):
-    values = whole("coalesce: wider", RELU.replace("default = 256", "default = 512"))
-    server = serve(good(), good(values), good(values))
+    values = whole("coalesce: wider", TUNABLE.replace("default = 256", "default = 512"))
+    server = serve(good(whole(source=TUNABLE)), good(values), good(values))
     state = desk.go(begin(desk, max_steps=2))
-    assert [s.status for s in own_steps(state)] == [Status.PASSED, Status.UNPARSED]
+    assert [s.status for s in state.steps if not s.study] == [Status.PASSED, Status.UNPARSED]
+    assert [s.base for s in state.steps if s.sweep] == [state.steps[0].candidate], "the budget ends with a sweep of it"
     assert "declared values only" in state.steps[1].tried.message
     assert "declared values only" in server.asked[2].prompt
     assert len(server.asked) == 3

@@ -32,9 +32,9 @@ MENUS = {
 }  # fmt: skip
 BY_DEFAULT = {
     "gather_rows": "persistent", "gather_mean": "balanced", "gather_mean_backward": "balanced",
-    "sage_layer": "multistage", "gat_softmax_aggregate": "persistent",
+    "sage_layer": "fused", "gat_softmax_aggregate": "persistent",
 }  # fmt: skip
-"""Levels that are tested by default; 3xTF32 takes half a minute to compile."""
+"""Levels that are tested by default; those of sage_layer behind it take eight seconds and half a minute to compile."""
 AWKWARD = {
     "gather_rows": ("ragged", "narrow", "wide"),
     "gather_mean": ("ragged", "few edges", "empty rows", "hub", "wide"),

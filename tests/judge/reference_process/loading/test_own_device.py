@@ -6,8 +6,6 @@ from cutegen_core.judge.reference import Reference
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 
-pytestmark = pytest.mark.usefixtures("one_worker")
-
 SMALL = Workload("small", WorkloadRole.EMULATOR)
 MODEL = """
 import torch
