@@ -17,12 +17,12 @@ FILES_AT_THE_FRONT, FILES_IN_A_FOLDER, LAYERS = 12, 20, 16
 
 
 @cache
-def modules() -> tuple[Path, ...]:
+def modules(rooms: tuple[str, ...] = CODE) -> tuple[Path, ...]:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    found = (ROOT / line for line in listed.stdout.splitlines() if line.startswith(CODE))
+    found = (ROOT / line for line in listed.stdout.splitlines() if line.startswith(rooms))
     return tuple(path for path in found if path.exists())
 
 
@@ -32,7 +32,8 @@ def nodes_of(path: Path) -> tuple[ast.AST, ...]:
 
 
 def test_a_folder_holds_no_more_files_than_a_stranger_takes_in() -> None:
-    counted = Counter(path.parent.relative_to(ROOT).as_posix() for path in modules() if path.name != "__init__.py")
+    files = [path.relative_to(ROOT) for path in modules((*CODE, "benchmarks")) if path.name != "__init__.py"]
+    counted = Counter(path.parent.as_posix() for path in files)
     crowded = {folder: n for folder, n in counted.items() if n > FILES_IN_A_FOLDER and "catalogue" not in folder}
     assert crowded == {}
     assert counted["cutegen_core"] <= FILES_AT_THE_FRONT
@@ -68,6 +69,35 @@ def test_modules_named_in_strings_exist() -> None:
                 if not target.is_dir() and not target.with_suffix(".py").exists():
                     wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}: {text}")
     assert wrong == []
+
+
+def test_files_named_from_a_module_s_own_place_exist() -> None:
+    """A module that moves takes its `Path(__file__)` along, and the script that nobody runs often fails late."""
+    wrong, seen = [], 0
+    for path in modules((*CODE, "benchmarks", "tests", "docs", "assets", "app.py")):
+        for node in nodes_of(path) if "__file__" in path.read_text() else ():
+            if isinstance(node, ast.BinOp | ast.Subscript | ast.Attribute | ast.Call) and is_place(node):
+                place = eval(ast.unparse(node), {"Path": Path, "__file__": str(path)})
+                seen += 1
+                if not place.exists():
+                    wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}")
+    assert seen > 100
+    assert wrong == []
+
+
+def is_place(node: ast.AST) -> bool:
+    """Tell whether an expression is a path that follows from `Path(__file__)` and constants alone."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Div) and isinstance(node.right, ast.Constant) and is_place(node.left)
+    if isinstance(node, ast.Subscript):
+        parents, count = node.value, node.slice
+        return isinstance(parents, ast.Attribute) and isinstance(count, ast.Constant) and is_place(parents.value)
+    if isinstance(node, ast.Attribute):
+        return node.attr == "parent" and is_place(node.value)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        fixed = node.func.attr in ("with_name", "with_suffix") and isinstance(node.args[0], ast.Constant)
+        return fixed and is_place(node.func.value)
+    return isinstance(node, ast.Call) and ast.unparse(node) == "Path(__file__)"
 
 
 def test_our_own_processes_on_a_gpu_are_recognised() -> None:

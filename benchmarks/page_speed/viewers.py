@@ -31,7 +31,7 @@ from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 
 T = TypeVar("T")
-KERNEL = Path(__file__).parent.parent.parent / "tests" / "data" / "relu.cu"
+KERNEL = Path(__file__).parents[2] / "tests" / "data" / "relu.cu"
 ORDER = "ABBA"
 """A: nobody looks; B: the viewers do."""
 STEP_S = 120.0

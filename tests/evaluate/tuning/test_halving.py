@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from benchmarks.tuner_simulated import LANDSCAPES, LARGEST_REGRET, LARGEST_SHARE, NOISES, simulate
+from benchmarks.timing.tuner_simulated import LANDSCAPES, LARGEST_REGRET, LARGEST_SHARE, NOISES, simulate
 from cutegen_core.evaluate.timing.contest import RaceResult
 from cutegen_core.evaluate.tuning.halving import (
     FULL_TURNS,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import wgmma_tiles
+from benchmarks.kernels import wgmma_tiles
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.execute.port import Executed, Execution
 from cutegen_core.kernel import kernel_file
