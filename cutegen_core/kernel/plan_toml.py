@@ -18,14 +18,17 @@ from cutegen_core.kernel.plan_records import DEVICE_NAMES, Located
 from cutegen_core.records.errors import KernelFileError
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CPP_WORDS = frozenset(
+CPP_WORDS = frozenset(
     """
-    alignas alignof asm auto bool break case catch char class const constexpr continue decltype default delete do double
-    else enum explicit extern false float for friend goto half if inline int long main mutable namespace new nullptr
-    operator private protected public register return short signed sizeof static struct switch template this throw true
-    try typedef typename union unsigned using virtual void volatile while
-    """.split()  # noqa: SIM905 - a list of 66 quoted words is harder to read
+    alignas alignof and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl const
+    const_cast constexpr continue decltype default delete do double dynamic_cast else enum explicit export extern
+    false float for friend goto half if inline int long main mutable namespace new noexcept not_eq nullptr operator
+    or_eq private protected public register reinterpret_cast return short signed sizeof static static_assert
+    static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned using
+    virtual void volatile wchar_t while xor xor_eq
+    """.split()  # noqa: SIM905 - a list of 90 quoted words is harder to read
 )
+"""Words of C++ that no name may be; those that Python keeps, too, are refused before."""
 _MAX_TABLES = {"launch": 64, "scratch": 32, "tensormap": 32}
 _MAX_NAME = 64
 
@@ -139,7 +142,7 @@ def check_name(name: str, kind: str, line: int) -> None:
         raise KernelFileError(
             f"the name of a {kind} has {len(name)} characters; at most {_MAX_NAME} are possible", line
         )
-    if not _IDENTIFIER.fullmatch(name) or name in _CPP_WORDS or keyword.iskeyword(name) or name.startswith("__"):
+    if not _IDENTIFIER.fullmatch(name) or name in CPP_WORDS or keyword.iskeyword(name) or name.startswith("__"):
         raise KernelFileError(f"'{name}' cannot be the name of a {kind}: use letters, digits and _, no keyword", line)
     if name in FUNCTIONS or name in DEVICE_NAMES:
         raise KernelFileError(f"'{name}' already has a meaning in expressions; give the {kind} another name", line)

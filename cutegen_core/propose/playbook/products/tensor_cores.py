@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from cutegen_core.propose.playbook.kernels import MappedProduct, ProductKernel
-from cutegen_core.propose.playbook.naming import Naming, fresh
+from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import ELEMENT
 from cutegen_core.propose.playbook.products import simt
 from cutegen_core.propose.playbook.products.simt import RASTERS, layers
@@ -95,7 +95,7 @@ def sm90(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     p |= {"STAGES": piece.param("STAGES", 4, 2, 3, 4, 5, 6), "RASTER": piece.param("RASTER", 16, 4, 8, 16)}
     smem = f"{p['STAGES']} * (64 * {p['GROUPS']} + {p['BN']}) * 128 + {p['GROUPS']} * 16384 + 2048"
     piece.where += [f"{smem} <= smem_max", f"{p['GROUPS']} == 2 or {p['BN']} <= 128"]
-    maps = {side: fresh(f"{side}_map", naming.taken) for side in ("a", "b", "out")}
+    maps = {side: naming.fresh(f"{side}_map") for side in ("a", "b", "out")}
     batched = _add_maps(piece, k, maps, p)
     k.pass_count()
     piece.code = render("product_wgmma.cu.j2", k=k, p=p, maps=maps, batched=batched, element=ELEMENT[k.dtype])
