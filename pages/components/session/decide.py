@@ -164,7 +164,7 @@ def _hint_and_chips(store: Store, view: SessionView, shown: StepView | None) -> 
         for number, chip in enumerate(chips):
             st.button(
                 plain_label(chip), key=f"chip-{number}", type="tertiary", disabled=not _answerable(view),
-                on_click=ui_state.noted(ui_state.put, _answer_key(view), chip),
+                on_click=ui_state.noted(ui_state.replace, _answer_key(view), chip),
                 help="Copies this into the instruction field; press Redirect to send it.",
             )  # fmt: skip
 
@@ -327,4 +327,4 @@ def _answerable(view: SessionView) -> bool:
 
 
 def _answer_key(view: SessionView) -> str:
-    return f"answer-{view.id}"
+    return ui_state.field_key(f"answer-{view.id}")
