@@ -14,10 +14,7 @@ Rows are printed as they are there; `results/convolutions_h200.json` has them al
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,11 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import conditions
-from benchmarks.kernels.products import Kitchen, Made, Params, ProductCase, Row, Sweep
+from benchmarks.kernels.choices import KernelMaker, Made, Params, Row, Sweep, compile_to, name_of, read_choices
+from benchmarks.kernels.in_turns import in_turns, run_alone, tell
+from benchmarks.kernels.products import ProductCase
 from cutegen_core.machine.device import choose_device
 
-SAMPLES, WARM, FLUSH_BYTES = 9, 1, 256 << 20
-LONGEST_REST_S = 0.02
 HALVES = {".half()": 2.0**-8, ".bfloat16()": 2.0**-6}
 """How far results of halves may be from torch's, relative to the largest."""
 FLOAT_LIMIT = 1e-5
@@ -124,17 +121,14 @@ CASES = (
 
 
 def direct(folder: Path, deadline: float, compiled: bool) -> None:
-    """Measure every kernel in `folder`, cases in order; print a row each."""
-    found: dict[str, list[Path]] = {}
-    for path in sorted(folder.glob("*.json")):
-        found.setdefault(path.stem.split("~")[1], []).append(path)
+    """Measure every kernel in `folder`, cases in order; hand on a row each."""
     for case in CASES:
+        made = read_choices(folder, case.name)
         if time.time() > deadline:
             print(f"{case.name}: no time left", flush=True)
-        elif case.name in found:
-            made = [Made.from_json(json.loads(p.read_text())) for p in found[case.name]]
+        elif made:
             for row in _case(case, made, compiled):
-                print(f"{_ROW}{json.dumps(row)}", flush=True)
+                tell(row)
                 if time.time() > deadline:
                     break
 
@@ -155,7 +149,7 @@ def _case(case: WindowsCase, choices: Sequence[Made], compiled: bool) -> Iterato
     forward = scope["forward"]
     eager = _contenders(torch, case, forward, tensors, compiled)
     expected = eager["eager"]()
-    out, flush = torch.empty_like(expected), torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
+    out = torch.empty_like(expected)
     places = {n: DeviceTensor(t.data_ptr(), t.nbytes, False) for n, t in tensors.items()}
     places["out"] = DeviceTensor(out.data_ptr(), out.nbytes, True)
     stream = torch.cuda.current_stream().cuda_stream
@@ -178,7 +172,7 @@ def _case(case: WindowsCase, choices: Sequence[Made], compiled: bool) -> Iterato
         loaded.run(stream, 0)
         torch.cuda.synchronize()
         row |= _compared(torch, case, out, expected, exact)
-        medians = _timed(torch, {"ours": lambda: loaded.run(stream, 0), **eager}, flush)  # noqa: B023
+        medians = in_turns(torch, {"ours": lambda: loaded.run(stream, 0), **eager}, warm=1)  # noqa: B023
         loaded.unload()
         row |= {"us": {name: round(us, 2) for name, us in medians.items()}}
         row |= {"tflops": {name: round(1e-6 * case.flops / us, 1) for name, us in medians.items()}}
@@ -206,25 +200,6 @@ def _contenders(
     return found
 
 
-def _timed(torch: Any, turns: Mapping[str, Callable[[], Any]], flush: Any) -> dict[str, float]:  # noqa: ANN401
-    """Return the median of each contender in microseconds; they run in turns, forwards and backwards."""
-    times: dict[str, list[float]] = {name: [] for name in turns}
-    for number in range(-WARM, SAMPLES):
-        ordered = list(turns.items())
-        for name, launch in ordered if number % 2 else reversed(ordered):
-            flush.zero_()
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            launch()
-            end.record()
-            torch.cuda.synchronize()
-            us = float(begin.elapsed_time(end) * 1e3)
-            time.sleep(min(LONGEST_REST_S, 3e-6 * us))  # below the power limit, as the workbench measures
-            if number >= 0:
-                times[name].append(us)
-    return {name: statistics.median(each) for name, each in times.items()}
-
-
 def _exact(forward: Callable[..., Any], tensors: Mapping[str, Any], expected: Any) -> Any:  # noqa: ANN401
     """Return the result of the first image in float64."""
     first = {name: (t[:1] if name == "x" else t).double() for name, t in tensors.items()}
@@ -242,8 +217,7 @@ def _compared(torch: Any, case: WindowsCase, out: Any, expected: Any, exact: Any
 
 def show(row: Row) -> None:
     """Print one row."""
-    kernel = row.get("kernel") or f"{row['level']} {' '.join(f'{k}={v}' for k, v in row['params'].items())}"
-    head = f"{row['case']:21} {kernel:34}"
+    head = f"{row['case']:21} {name_of(row):34}"
     spent = f"{row.get('registers', ''):>4} regs {row.get('spilled', ''):>4} B {row.get('smem', 0) / 1024:6.1f} KB"
     if "speedup" in row:
         rate = f"{row['tflops']['ours']:6.1f} TFLOP/s" if row["tflops"]["ours"] else " " * 14
@@ -261,23 +235,12 @@ def main() -> int:
         return 0
     begun, device = time.monotonic(), choose_device(None)
     cases = [c for c in CASES if not asked.only or c.name in asked.only]
-    rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="cutegen-convolutions-") as scratch:
         kept = Path(scratch) / "made"
         kept.mkdir()
-        kitchen, made = Kitchen(device, Path(scratch), asked.compilers), 0
-        try:
-            for one in kitchen.make(cases):
-                if isinstance(one, Made):
-                    (kept / f"{made:03}~{one.case}.json").write_text(json.dumps(one.to_json()))
-                    made += 1
-                else:
-                    rows.append(one)
-                if asked.compile_only or not isinstance(one, Made):
-                    show(one.facts if isinstance(one, Made) else one)
-        finally:
-            kitchen.close()
-        print(f"compiled {made} in {time.monotonic() - begun:.0f} s", flush=True)
+        maker = KernelMaker(device, Path(scratch), asked.compilers)
+        made, rows = compile_to(kept, maker, cases, show, show_all=asked.compile_only)
+        print(f"compiled {len(made)} in {time.monotonic() - begun:.0f} s", flush=True)
         if not asked.compile_only:
             rows += _measure(kept, asked.budget_s - (time.monotonic() - begun), asked.compiled)
             conditions.write("convolutions_h200", {"device": asdict(device), "rows": rows})
@@ -296,19 +259,7 @@ def _measure(kept: Path, left_s: float, compiled: bool) -> list[Row]:
     """Run `direct` in a process of its own and return its rows."""
     command = [sys.executable, "-m", "benchmarks.kernels.convolutions", "--direct", str(kept)]
     command += ["--deadline", str(time.time() + left_s - 5), *(["--compiled"] if compiled else [])]
-    rows: list[Row] = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        for line in child.stdout:
-            if line.startswith(_ROW):
-                rows.append(json.loads(line.removeprefix(_ROW)))
-                show(rows[-1])
-            else:
-                print(line, end="", flush=True)
-    return rows
-
-
-_ROW = "ROW "
+    return run_alone(command, show).rows
 
 
 def _arguments() -> argparse.Namespace:

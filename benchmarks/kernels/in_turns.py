@@ -8,11 +8,12 @@ import statistics
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from benchmarks.kernels.products import FLUSH_BYTES, LONGEST_REST_S, Row
+from benchmarks.kernels.choices import Row
 
-SAMPLES, WARM = 9, 2
+SAMPLES, WARM, FLUSH_BYTES = 9, 2, 256 << 20
+LONGEST_REST_S = 0.05
 COPY_BYTES = 1 << 30
 PEAK_TFLOPS = {"float16": 989.0, "bfloat16": 989.0, "float32": 67.0, "float64": 34.0}
 """Of an H100 or H200, dense; float32 and float64 without tensor cores."""
@@ -26,11 +27,13 @@ def copy_bandwidth(torch: Any) -> float:  # noqa: ANN401
     return round(2e-3 * COPY_BYTES / times["copy"], 1)
 
 
-def in_turns(torch: Any, contenders: Mapping[str, Callable[[], Any]]) -> dict[str, float]:  # noqa: ANN401
+def in_turns(
+    torch: Any, contenders: Mapping[str, Callable[[], Any]], samples: int = SAMPLES, warm: int = WARM  # noqa: ANN401
+) -> dict[str, float]:  # fmt: skip
     """Return the median of each in microseconds, cold, the order turned round from one turn to the next."""
     flush = torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
     times: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(-WARM, SAMPLES):
+    for number in range(-warm, samples):
         for name in contenders if number % 2 else reversed(list(contenders)):
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             flush.zero_()
@@ -111,26 +114,42 @@ def tell_begun(name: str) -> None:
     print(f"{_BEGUN}{name}", flush=True)
 
 
+class Ended(NamedTuple):
+    """What a process told, the case it began last ("" if it says none), and its exit status."""
+
+    rows: list[Row]
+    begun: str
+    status: int
+
+
+def run_alone(command: Sequence[str], show: Callable[[Row], None], gpu: str = "") -> Ended:
+    """Run a command that tells rows; each is shown at once. With `gpu` it sees only that one."""
+    begun, rows = "", list[Row]()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=on_gpu(gpu) if gpu else None) as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            if line.startswith(_ROW):
+                rows.append(json.loads(line.removeprefix(_ROW)))
+                show(rows[-1])
+            elif line.startswith(_BEGUN):
+                begun = line.removeprefix(_BEGUN).strip()
+            else:
+                print(line, end="", flush=True)
+    return Ended(rows, begun, child.returncode)
+
+
 def run_on(
     gpu: str, names: Sequence[str], command: Callable[[Sequence[str]], Sequence[str]], show: Callable[[Row], None]
 ) -> list[Row]:
     """Run the command for these cases in a process of its own, again after a case that ended it; return its rows."""
     left, rows = list(names), list[Row]()
     while left:
-        begun = ""
-        with subprocess.Popen(command(left), stdout=subprocess.PIPE, text=True, env=on_gpu(gpu)) as child:
-            assert child.stdout is not None
-            for line in child.stdout:
-                if line.startswith(_ROW):
-                    rows.append(json.loads(line.removeprefix(_ROW)))
-                    show(rows[-1])
-                elif line.startswith(_BEGUN):
-                    begun = line.removeprefix(_BEGUN).strip()
-                else:
-                    print(line, end="", flush=True)
-        if child.returncode == 0 or not begun:
+        ended = run_alone(command(left), show, gpu)
+        rows += ended.rows
+        if ended.status == 0 or not ended.begun:
             break
-        rows.append({"case": begun, "kernel": "", "failure": f"ended the process: {child.returncode}", "right": False})
+        failure = f"ended the process: {ended.status}"
+        rows.append({"case": ended.begun, "kernel": "", "failure": failure, "right": False})
         show(rows[-1])
-        left = left[left.index(begun) + 1 :]
+        left = left[left.index(ended.begun) + 1 :]
     return rows

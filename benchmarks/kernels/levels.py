@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import conditions
+from benchmarks.kernels.choices import KernelMaker, Made, Row, only
 from benchmarks.kernels.in_turns import (
     PEAK_TFLOPS,
     Warmers,
@@ -45,7 +46,6 @@ from benchmarks.kernels.in_turns import (
     tell_begun,
     visible_gpus,
 )
-from benchmarks.kernels.products import Kitchen, Made, Row, only
 from cutegen_core.evaluate.roofline.work import graph_work
 from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel import kernel_file
@@ -76,7 +76,7 @@ class FileCase:
         return Problem(self.name, self.name, self.path.read_text(), "benchmark", own)
 
 
-class LevelKitchen(Kitchen):
+class LevelKernelMaker(KernelMaker):
     """Compiles the last kernel of each file; `refused` says why a file has none, `work` what its graph takes."""
 
     def __init__(self, device: Device, folder: Path, compilers: int) -> None:
@@ -84,7 +84,7 @@ class LevelKitchen(Kitchen):
         self.refused: dict[str, str] = {}
         self.work: dict[str, Row] = {}
 
-    def _jobs(self, case: Any) -> Iterator[Any]:  # noqa: ANN401 - what the kitchen of products calls a job
+    def _jobs(self, case: Any) -> Iterator[Any]:  # noqa: ANN401 - what `KernelMaker` calls a job
         reference = Reference(case.problem, self.folder, worker=self._worker)
         own = case.problem.workloads[0]
         try:
@@ -226,9 +226,9 @@ def main() -> int:
         gpus = visible_gpus(asked.gpus)
         shares = [] if asked.compile_only else [cases[k :: asked.warmers] for k in range(asked.warmers)]
         warmers = Warmers([_again("--warm", "--files", *_paths(share)) for share in shares if share], gpus)
-        kitchen = LevelKitchen(device, folder, asked.compilers)
-        rows = _compile(cases, kitchen, kept)
-        rows += [{"case": name, "refused": reason} for name, reason in kitchen.refused.items()]
+        maker = LevelKernelMaker(device, folder, asked.compilers)
+        rows = _compile(cases, maker, kept)
+        rows += [{"case": name, "refused": reason} for name, reason in maker.refused.items()]
         print(f"{len(cases)} files, compiled in {time.monotonic() - begun:.0f} s", flush=True)
         if not asked.compile_only:
             warmed = warmers.finish(WARMING_SHARE * asked.budget_s - (time.monotonic() - begun))
@@ -288,17 +288,17 @@ def _number(row: Row) -> tuple[int, str]:
     return (int(found[0]) if found else 0), row["case"]
 
 
-def _compile(cases: Sequence[FileCase], kitchen: LevelKitchen, kept: Path) -> list[Row]:
+def _compile(cases: Sequence[FileCase], maker: LevelKernelMaker, kept: Path) -> list[Row]:
     """Compile the kernels to files in `kept`; return the rows of those that failed."""
     failed: list[Row] = []
     try:
-        for one in kitchen.make(cases):  # type: ignore[arg-type]
+        for one in maker.make(cases):
             if isinstance(one, Made):
-                (kept / f"{one.case}.json").write_text(json.dumps(one.to_json() | {"work": kitchen.work[one.case]}))
+                (kept / f"{one.case}.json").write_text(json.dumps(one.to_json() | {"work": maker.work[one.case]}))
             else:
                 failed.append(one)
     finally:
-        kitchen.close()
+        maker.close()
     return failed
 
 

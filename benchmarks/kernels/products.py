@@ -16,38 +16,23 @@ step and needs no GPU: registers, spills and shared memory.
 from __future__ import annotations
 
 import argparse
-import base64
-import json
 import os
-import statistics
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks import conditions
-from cutegen_core.execute.compiler.compilation import Compiler, CompileResult
-from cutegen_core.execute.cuda.program import Function, Program, make_program
-from cutegen_core.judge.reference import Reference, start_worker
-from cutegen_core.kernel import kernel_file
-from cutegen_core.kernel.kernel_file import KernelFile
+from benchmarks.kernels.choices import KernelMaker, Made, Params, Row, Sweep, compile_to, name_of, read_choices
+from benchmarks.kernels.in_turns import in_turns, run_alone, tell
+from cutegen_core.judge.reference import Reference
 from cutegen_core.machine.device import Device, choose_device
-from cutegen_core.propose import playbook
-from cutegen_core.records.launch import LaunchPlan
-from cutegen_core.records.problem import Problem, Signature, Workload, WorkloadRole
-from cutegen_core.records.trial import Status
+from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 
-Row = dict[str, Any]
-Params = Mapping[str, int]
-Sweep = Mapping[str, Sequence[Params]]
-SAMPLES, WARM, FLUSH_BYTES = 12, 2, 256 << 20
-LONGEST_REST_S = 0.05
+SAMPLES = 12
 SEED = 20_261_123
 WIDE: Params = {"BN": 256, "WIDE": 2}
 SIMT: Sequence[Params] = (
@@ -128,106 +113,18 @@ CASES = (
 TIMED_AS_THE_WORKBENCH_DOES = (("fp32", "3xTF32"), ("fp32", "multistage"), ("bf16", "warp groups"))
 
 
-@dataclass(frozen=True)
-class Made:
-    """A compiled choice of a case."""
-
-    case: str
-    level: str
-    params: Params
-    cubin: bytes
-    program: Program
-    facts: Row
-
-    @property
-    def name(self) -> str:
-        return f"{self.level} {' '.join(f'{k}={v}' for k, v in self.params.items())}".strip()
-
-    def to_json(self) -> Row:
-        plain = {"case": self.case, "level": self.level, "params": dict(self.params), "facts": self.facts}
-        return plain | {"cubin": base64.b64encode(self.cubin).decode(), "program": self.program.to_json()}
-
-    @classmethod
-    def from_json(cls, plain: Row) -> Made:
-        program, cubin = Program.from_json(plain.pop("program")), base64.b64decode(plain.pop("cubin"))
-        return cls(program=program, cubin=cubin, **plain)
-
-
-class Kitchen:
-    """Writes and compiles the kernels of the cases; references share one torch worker, threads have a compiler each."""
-
-    def __init__(self, device: Device, folder: Path, compilers: int) -> None:
-        self.device, self.folder = device, folder
-        self._worker = start_worker(folder)
-        self._compilers = [Compiler(device.arch) for _ in range(compilers)]
-        self._own, self._free = threading.local(), list(self._compilers)
-
-    def make(self, cases: Sequence[ProductCase]) -> Iterator[Made | Row]:
-        """Yield every choice compiled, or a row that says why not; a case after the other."""
-        jobs = [job for case in cases for job in self._jobs(case)]
-        with ThreadPoolExecutor(len(self._compilers)) as pool:
-            yield from pool.map(lambda job: self._compile(*job), jobs)
-
-    def _jobs(self, case: ProductCase) -> Iterator[tuple[ProductCase, str, KernelFile, Params, LaunchPlan, Signature]]:
-        reference = Reference(case.problem, self.folder, worker=self._worker)
-        own = case.problem.workloads[0]
-        graph, signature = reference.graph(own), reference.signature(own)
-        for variant in playbook.propose(graph, signature, case.name, playbook.Target(self.device)):
-            file = kernel_file.parse(variant.source)
-            known = {p.name for p in file.params}
-            for params in case.sweep.get(variant.name, ()):
-                if set(params) <= known:
-                    plan = file.plan(signature, self.device, {**file.defaults(), **params})
-                    yield case, variant.name, only(file, plan), params, plan, signature
-
-    def _compile(
-        self, case: ProductCase, level: str, file: KernelFile, params: Params, plan: LaunchPlan, _: Signature
-    ) -> Made | Row:
-        if not hasattr(self._own, "compiler"):
-            self._own.compiler = self._free.pop()
-        made: CompileResult = self._own.compiler.compile(file, {**file.defaults(), **params})
-        row: Row = {"case": case.name, "level": level, "params": dict(params), "compile_s": round(made.seconds, 1)}
-        if made.status is not Status.PASSED or made.lowered is None:
-            return row | {"failure": made.message or made.log[:300]}
-        functions = {k.kernel: Function(made.lowered[k.kernel], k.signature) for k in made.kernels}
-        row |= {
-            "registers": max(k.registers for k in made.kernels),
-            "spilled": sum(k.spill_store_bytes for k in made.kernels),
-            "smem": max(launch.smem_bytes for launch in plan.launches),
-            "ptxas_c75": sum("(C75" in d.message for d in made.diagnostics),
-        }  # fmt: skip
-        return Made(case.name, level, params, made.cubin, make_program(plan, functions), row)
-
-    def close(self) -> None:
-        self._worker.close()
-        for compiler in self._compilers:
-            compiler.close()
-
-
-def only(file: KernelFile, plan: LaunchPlan) -> KernelFile:
-    """Return the file with the launches of this plan only, so that no other is compiled."""
-    head, *launches = file.text.split("[[launch]]\n")
-    *most, last = launches
-    last, tail = last.split("[numerics]", 1)
-    used = {launch.line for launch in plan.launches}
-    kept = [text for text, spec in zip((*most, last), file.launches, strict=True) if spec.line in used]
-    return kernel_file.parse("[[launch]]\n".join([head, *kept]) + "[numerics]" + tail)
-
-
 # ---- in turns with torch, in a process of its own
 
 
 def direct(folder: Path, deadline: float) -> None:
-    """Measure every choice in `folder`, cases in order; print a row each."""
-    found: dict[str, list[Path]] = {}
-    for path in sorted(folder.glob("*.json")):
-        found.setdefault(path.stem.split("~")[1], []).append(path)
+    """Measure every choice in `folder`, cases in order; hand on a row each."""
     for case in CASES:
+        made = read_choices(folder, case.name)
         if time.time() > deadline:
             print(f"{case.name}: no time left", flush=True)
-        elif case.name in found:
-            for row in _direct_case(case, [Made.from_json(json.loads(p.read_text())) for p in found[case.name]]):
-                print(f"{_ROW}{json.dumps(row)}", flush=True)
+        elif made:
+            for row in _direct_case(case, made):
+                tell(row)
 
 
 def _direct_case(case: ProductCase, choices: Sequence[Made]) -> Iterator[Row]:
@@ -244,21 +141,10 @@ def _direct_case(case: ProductCase, choices: Sequence[Made]) -> Iterator[Row]:
             scope[name] = eval(code, scope)
     forward = compile(case.forward, case.name, "eval")
     expected = eval(forward, scope)
-    out, flush = torch.empty_like(expected), torch.empty(FLUSH_BYTES, device="cuda", dtype=torch.uint8)
+    out = torch.empty_like(expected)
     places = {n: DeviceTensor(scope[n].data_ptr(), scope[n].nbytes, False) for n in case.draw}
     places["out"] = DeviceTensor(out.data_ptr(), out.nbytes, True)
     stream = torch.cuda.current_stream().cuda_stream
-
-    def sample(launch: Any) -> float:  # noqa: ANN401
-        flush.zero_()
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
-        begin.record()  # type: ignore[no-untyped-call]
-        launch()
-        end.record()  # type: ignore[no-untyped-call]
-        torch.cuda.synchronize()
-        us = begin.elapsed_time(end) * 1e3  # type: ignore[no-untyped-call]
-        time.sleep(min(LONGEST_REST_S, 3e-6 * us))  # below the power limit, as the workbench measures
-        return float(us)
 
     for made in choices:
         out.fill_(float("nan"))
@@ -277,16 +163,9 @@ def _direct_case(case: ProductCase, choices: Sequence[Made]) -> Iterator[Row]:
         loaded.run(stream, 0)
         torch.cuda.synchronize()
         row |= _compared(torch, case, scope, out, expected)
-        times: dict[str, list[float]] = {"ours": [], "torch": []}
-        for number in range(-WARM, SAMPLES):
-            turns = [("ours", lambda: loaded.run(stream, 0)), ("torch", lambda: eval(forward, scope))]  # noqa: B023
-            for name, launch in turns if number % 2 else reversed(turns):
-                us = sample(launch)
-                if number >= 0:
-                    times[name].append(us)
-        torch.cuda.synchronize()
+        turns = {"ours": lambda: loaded.run(stream, 0), "torch": lambda: eval(forward, scope)}  # noqa: B023
+        medians = in_turns(torch, turns, SAMPLES)
         loaded.unload()
-        medians = {name: statistics.median(each) for name, each in times.items()}
         rates = {f"tflops_{name}": round(1e-6 * case.flops / us, 1) for name, us in medians.items()}
         row |= {f"us_{name}": round(us, 2) for name, us in medians.items()} | rates
         yield row | {"share": round(medians["torch"] / medians["ours"], 4)}
@@ -350,8 +229,7 @@ def _fastest(case: str, level: str, rows: Sequence[Row], made: Sequence[Made]) -
 
 def show(row: Row) -> None:
     """Print one row."""
-    kernel = row.get("kernel") or f"{row['level']} {' '.join(f'{k}={v}' for k, v in row['params'].items())}"
-    head = f"{row['case']:14} {kernel:44}"
+    head = f"{row['case']:14} {name_of(row):44}"
     spent = f"{row.get('registers', ''):>4} regs {row.get('spilled', ''):>4} B {row.get('smem', 0) / 1024:6.1f} KB"
     if "share" in row:
         rates = f"{row['tflops_ours']:7.1f} / {row['tflops_torch']:6.1f} TFLOP/s  {row['share']:6.3f}"
@@ -369,22 +247,11 @@ def main() -> int:
         return 0
     begun, device = time.monotonic(), choose_device(None)
     cases = [c for c in CASES if not asked.only or c.name in asked.only]
-    rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="cutegen-products-") as scratch:
         folder, kept = Path(scratch), Path(scratch) / "made"
         kept.mkdir()
-        kitchen = Kitchen(device, folder, asked.compilers)
-        made: list[Made] = []
-        try:
-            for one in kitchen.make(cases):
-                made += [one] if isinstance(one, Made) else []
-                rows += [] if isinstance(one, Made) else [one]
-                if asked.compile_only or not isinstance(one, Made):
-                    show(one.facts if isinstance(one, Made) else one)
-        finally:
-            kitchen.close()
-        for number, choice in enumerate(made):
-            (kept / f"{number:03}~{choice.case}.json").write_text(json.dumps(choice.to_json()))
+        maker = KernelMaker(device, folder, asked.compilers)
+        made, rows = compile_to(kept, maker, cases, show, show_all=asked.compile_only)
         print(f"compiled {len(made)} in {time.monotonic() - begun:.0f} s", flush=True)
         if not asked.compile_only:
             rows += _measure(kept, asked.budget_s - (time.monotonic() - begun))
@@ -401,19 +268,7 @@ def _measure(kept: Path, left_s: float) -> list[Row]:
     """Run `direct` in a process of its own and return its rows; it ends in time for the workbench's own stage."""
     deadline = str(time.time() + 0.6 * left_s)
     command = [sys.executable, "-m", "benchmarks.kernels.products", "--direct", str(kept), "--deadline", deadline]
-    rows: list[Row] = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        for line in child.stdout:
-            if line.startswith(_ROW):
-                rows.append(json.loads(line.removeprefix(_ROW)))
-                show(rows[-1])
-            else:
-                print(line, end="", flush=True)
-    return rows
-
-
-_ROW = "ROW "
+    return run_alone(command, show).rows
 
 
 def _arguments() -> argparse.Namespace:

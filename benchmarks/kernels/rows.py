@@ -16,7 +16,6 @@ the peak.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import conditions
+from benchmarks.kernels.choices import KernelMaker, Made, Params, Row, compile_to, only, read_choices
 from benchmarks.kernels.in_turns import (
     PEAK_TFLOPS,
     Warmers,
@@ -39,7 +39,6 @@ from benchmarks.kernels.in_turns import (
     tell_begun,
     visible_gpus,
 )
-from benchmarks.kernels.products import Kitchen, Made, Params, Row, only
 from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel import kernel_file
 from cutegen_core.machine.device import choose_device
@@ -168,10 +167,10 @@ CASES: Sequence[RowsCase] = (
 )  # fmt: skip
 
 
-class LastKitchen(Kitchen):
+class LastKernelMaker(KernelMaker):
     """Compiles the last kernel of each case, with each of its choices."""
 
-    def _jobs(self, case: Any) -> Iterator[Any]:  # noqa: ANN401 - what the kitchen of products calls a job
+    def _jobs(self, case: Any) -> Iterator[Any]:  # noqa: ANN401 - what `KernelMaker` calls a job
         reference = Reference(case.problem, self.folder, worker=self._worker)
         own = case.problem.workloads[0]
         graph, signature = reference.graph(own), reference.signature(own)
@@ -215,7 +214,7 @@ def direct(folder: Path, names: Sequence[str], warmed: Sequence[str], deadline: 
     bandwidth = copy_bandwidth(torch)
     tell({"case": "copy", "gbs": bandwidth})
     for name in names:
-        made = [Made.from_json(json.loads(p.read_text())) for p in sorted(folder.glob(f"*~{name}.json"))]
+        made = read_choices(folder, name)
         if time.time() > deadline:
             print(f"{name}: no time left", flush=True)
         elif made:
@@ -335,7 +334,6 @@ def main() -> int:
         return 0
     begun, device = time.monotonic(), choose_device(None)
     cases = [c for c in CASES if not asked.only or c.name.startswith(tuple(asked.only))]
-    rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="cutegen-rows-") as scratch:
         folder, kept = Path(scratch), Path(scratch) / "made"
         kept.mkdir()
@@ -343,7 +341,8 @@ def main() -> int:
         (gpu,) = visible_gpus(1)
         shares = [] if asked.compile_only else [cases[k :: asked.warmers] for k in range(asked.warmers)]
         warmers = Warmers([_again("--warm", *(c.name for c in share)) for share in shares if share], [gpu])
-        rows += _compile(cases, LastKitchen(device, folder, asked.compilers), kept, tell=asked.compile_only)
+        maker = LastKernelMaker(device, folder, asked.compilers)
+        _, rows = compile_to(kept, maker, cases, show, show_all=asked.compile_only)
         print(f"compiled in {time.monotonic() - begun:.0f} s", flush=True)
         if not asked.compile_only:
             warmed = warmers.finish(WARMING_SHARE * asked.budget_s - (time.monotonic() - begun))
@@ -357,23 +356,6 @@ def main() -> int:
             rows += run_on(gpu, [c.name for c in cases], command, show)
             conditions.write(asked.name, {"device": asdict(device), "rows": rows})
     return int(any(not row.get("right", True) for row in rows))
-
-
-def _compile(cases: Sequence[RowsCase], kitchen: Kitchen, kept: Path, *, tell: bool) -> list[Row]:
-    """Compile what the cases take to files in `kept`; return the rows of those that failed."""
-    failed: list[Row] = []
-    try:
-        for number, one in enumerate(kitchen.make(cases)):  # type: ignore[arg-type]
-            facts = one.facts if isinstance(one, Made) else one
-            if isinstance(one, Made):
-                (kept / f"{number:03}~{one.case}.json").write_text(json.dumps(one.to_json()))
-            else:
-                failed.append(one)
-            if tell or not isinstance(one, Made):
-                show(facts)
-    finally:
-        kitchen.close()
-    return failed
 
 
 def _arguments() -> argparse.Namespace:

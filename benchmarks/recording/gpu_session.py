@@ -48,7 +48,6 @@ EDITS = (
     ),
 )
 """What the person changes in the playbook's register kernel."""
-IDEA = "exponentials kept in registers, one reciprocal a row"
 REDIRECT = "try 128 threads a block"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -179,7 +179,3 @@ def _value(text: str, signature: Signature) -> float | None:
         return parse_expression(text).evaluate(scope)
     except ExpressionError:
         return None
-
-
-def names_of(specs: Sequence[TensorSpec]) -> str:
-    return ", ".join(spec.name for spec in specs)
