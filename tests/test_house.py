@@ -100,6 +100,58 @@ def is_place(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node) == "Path(__file__)"
 
 
+NO_VERBS = frozenset(
+    """
+    a an the this that these those its their his her their our your my it they we you i who whom whose what which
+    whether how when where why one two three four five six seven eight nine ten both all each every everything everyone
+    nothing nobody no none not some any many much more most few several another other others such same of in on at by
+    for from with without to into onto through before after until since while as if than so but and or only also there
+    here true false is are was were has had does did can could may might must should will would
+    """.split()  # noqa: SIM905 - a list of quoted words is harder to read
+)
+"""Words that no imperative sentence begins with."""
+VERBS_OF = ("return", "say", "need", "take", "tell")
+"""Verbs that may stand before "of"; any other word there is a noun."""
+
+
+def lacks_verb(docstring: str) -> bool:
+    """Tell whether a docstring begins with something else than a verb, as far as its first two words show.
+
+    D401 knows the wrong forms of some verbs only: "Returns", not "The median", "One row a case" or "Definitions of".
+    """
+    first, *rest = docstring.split()
+    word = first.strip('.,:;!?()"').lower().removesuffix("'s")
+    if not word.replace("-", "").isalpha() or not word.isascii():
+        return True
+    return word in NO_VERBS or bool(re.search("[^sui]s$", word)) or (rest[:1] == ["of"] and word not in VERBS_OF)
+
+
+@pytest.mark.parametrize(
+    ("docstring", "wrong"),
+    [
+        ("Return it.", False), ("Discuss it.", False), ("Focus the field.", False), ("Say of a run where.", False),
+        ("The median.", True), ("One row a case.", True), ("Definitions of both.", True), ("Path of a file.", True),
+        ("`run(x)`: a launch.", True), ("1-based line.", True), ("Writes it.", True), ("Everyone's share.", True),
+    ],
+)  # fmt: skip
+def test_what_is_no_verb(docstring: str, wrong: bool) -> None:
+    assert lacks_verb(docstring) is wrong
+
+
+def test_docstrings_of_functions_begin_with_a_verb() -> None:
+    """Properties are named by nouns; tests, whose names are sentences, and their helpers are left out."""
+    found = []
+    for path in modules((*CODE, "benchmarks", "docs", "app.py")):
+        if {"catalogue", "recorded"} & set(path.parts):  # references in the words of KernelBench
+            continue
+        for node in nodes_of(path):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (doc := ast.get_docstring(node)):
+                of_noun = any("property" in ast.unparse(one) for one in node.decorator_list)
+                if not of_noun and lacks_verb(doc):
+                    found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {doc.splitlines()[0]}")
+    assert found == []
+
+
 def test_our_own_processes_on_a_gpu_are_recognised() -> None:
     from cutegen_core.execute.cuda import nvml
     from cutegen_core.judge.gpu import client

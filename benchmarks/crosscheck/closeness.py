@@ -74,7 +74,7 @@ def values(data: bytes, spec: TensorSpec) -> np.ndarray:
 
 
 def difference(gpu: bytes, emulator: bytes, spec: TensorSpec, allowed: Closeness) -> Difference:
-    """Compares two outputs of the same tensor element by element."""
+    """Compare two outputs of the same tensor element by element."""
     total = spec.numel
     if gpu == emulator:
         return Difference(0.0, 0.0, 0.0, 0, 0, total)

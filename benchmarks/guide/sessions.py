@@ -147,7 +147,7 @@ def _kind(prompt: str) -> str:
 
 
 def _shown(prompt: str) -> str:
-    """The current kernel: the last whole kernel file that stands below a heading of that name."""
+    """Return the current kernel: the last whole kernel file that stands below a heading of that name."""
     _, heading, below = prompt.rpartition("## Current kernel")
     found = _CODE.search(below) if heading else None
     return found[1] if found else ""
@@ -159,7 +159,7 @@ def _whole(kernel: Variant, name: str = "", source: str = "") -> str:
 
 
 def _other_default(source: str) -> str:
-    """A change of one default, its SEARCH text a piece of a line."""
+    """Return a change of one default, its SEARCH text a piece of a line."""
     for name, default, values in _DEFAULT.findall(source):
         other = next((value for value in values.split(", ") if value != default), "")
         piece = next(line for line in source.splitlines() if line.startswith(f"{name} ") and "default" in line)
@@ -172,7 +172,7 @@ def _other_default(source: str) -> str:
 
 
 def _blocks(kernel: Variant, base: str, slip: str) -> tuple[str, str]:
-    """The kernel as blocks against the base, the last with a slip in its SEARCH text; and that block without it."""
+    """Return a kernel as blocks against its base, the last with a slip in its SEARCH text, and that block corrected."""
     old, new = base.splitlines(keepends=True), kernel.source.splitlines(keepends=True)
     groups = list(SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(3))
     texts = []
@@ -193,7 +193,7 @@ def problems() -> list[Problem]:
 
 
 def _small(name: str) -> Problem:
-    """A built-in problem with one small workload, and its own benchmark."""
+    """Return a built-in problem with one small workload, and its own benchmark."""
     few, whole = few_runs(name), library.load(name)
     return few.__class__(**{**vars(whole), "workloads": (few.workloads[0], whole.workloads[-1])})
 
@@ -260,7 +260,7 @@ def _brought(step: Step) -> list[str]:
 
 
 def _shared(one: str, other: str) -> int:
-    """How many characters two texts share from their beginning."""
+    """Return how many characters two texts share from their beginning."""
     differ = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
     return next(differ, min(len(one), len(other)))
 

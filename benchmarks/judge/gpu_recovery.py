@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def run(folder: Path, count: int) -> None:
-    """All trials that are still to be done, then the result file."""
+    """Make all trials that are still to be done, then the result file."""
     order = random.Random(7).choices(list(MISBEHAVIOUR), _WEIGHTS, k=count)
     rows_file = folder / "rows.jsonl"
     rows = [json.loads(line) for line in rows_file.read_text().splitlines()] if rows_file.exists() else []
@@ -115,7 +115,7 @@ def _trial(harness: Harness, kind: str) -> Mapping[str, Any]:
 
 @contextmanager
 def _interference(harness: Harness, kind: str) -> Iterator[None]:
-    """What else happens while the kernel hangs."""
+    """Do what else happens while the kernel hangs."""
     actions = {"hang, runner stopped": ("runner", signal.SIGSTOP), "hang, host killed": ("host", signal.SIGKILL)}
     if kind not in actions:
         yield
@@ -136,7 +136,7 @@ def _interference(harness: Harness, kind: str) -> Iterator[None]:
 
 
 def _processes(module: str) -> list[int]:
-    """Processes that run a module of ours."""
+    """Return processes that run a module of ours."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -149,7 +149,7 @@ def _processes(module: str) -> list[int]:
 
 
 def _left(harness: Harness, gpu: NvmlGpu) -> Mapping[str, Any]:
-    """What a finished executor has left on the machine."""
+    """Return what a finished executor has left on the machine."""
     deadline = time.monotonic() + _PATIENCE_S
     while _ours() and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -82,7 +82,7 @@ class Tools:
         self.executor.prepare(lambda line: print(line, flush=True))
 
     def references(self, case: Case) -> tuple[Reference, Reference]:
-        """The problem's reference, and the one with the oracle's values."""
+        """Return the problem's reference, and the one with the oracle's values."""
         if case.problem not in self._references:
             problem, folder = corpus.problem_of(case), self.scratch / Path(case.problem).stem
             self._references[case.problem] = (
@@ -198,12 +198,12 @@ def try_all(
 
 
 def _known_proof(text: str, _: str) -> Proof | None:
-    """The proof that the emulator's study found."""
+    """Return the proof that the emulator's study found."""
     return Proof("emulator", Status.INCORRECT_NUMERICAL, text) if text else None
 
 
 def summary(rows: Sequence[Row], left_out: Mapping[str, str]) -> Mapping[str, Any]:
-    """The score, by kind; what became of the others; every survivor with its reason."""
+    """Return the score, by kind; what became of the others; every survivor with its reason."""
     reasons = json.loads(REASONS.read_text()) if REASONS.exists() else {}
     caught, survived = (sum(r["outcome"] == o for r in rows) for o in _DIFFERENT)
     return {

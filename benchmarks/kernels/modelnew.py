@@ -37,7 +37,7 @@ def loaded(source: str) -> dict[str, Any]:
 
 
 def build(path: Path) -> float:
-    """Compiles in a process of its own, so that builds can run side by side; the loader keeps the result."""
+    """Compile in a process of its own, so that builds can run side by side; the loader keeps the result."""
     begun = time.monotonic()
     program = f"exec(compile(open({str(path)!r}).read(), 'x', 'exec')); ModelNew(*get_init_inputs())"
     source = CATALOGUE[path.name].read_text()
@@ -48,7 +48,7 @@ def build(path: Path) -> float:
 
 
 def compare(path: Path) -> dict[str, Any]:
-    """One file against its reference."""
+    """Compare one file with its reference."""
     source = CATALOGUE[path.name].read_text()
     context, new_context = loaded(source), loaded(source)
     exec(compile(path.read_text(), str(path), "exec"), new_context)

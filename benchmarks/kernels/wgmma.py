@@ -69,7 +69,7 @@ def key(path: Path, params: Mapping[str, int]) -> str:
 
 
 def prepare(folder: Path) -> None:
-    """Compiles everything that is not in `folder` yet."""
+    """Compile everything that is not in `folder` yet."""
     from cutegen_core.execute.compiler.compilation import Compiler
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def signature(m: int, n: int, k: int) -> Signature:
 
 
 def say(name: str, row: Mapping[str, Any]) -> None:
-    """Hands a row to the parent process."""
+    """Hand a row to the parent process."""
     print(f"{_ROW}{json.dumps({'name': name, **row}, default=str)}", flush=True)
 
 
@@ -118,7 +118,7 @@ class Steps:
     # ---- small, through the executor
 
     def executor(self) -> None:
-        """Tiles, transposes and ragged products, each in a runner of its own, against float64."""
+        """Run tiles, transposes and ragged products, each in a runner of its own, against float64."""
         from cutegen_core.execute.executors.gpu import GpuExecutor
 
         with tempfile.TemporaryDirectory(prefix="wgmma-") as scratch:
@@ -184,13 +184,13 @@ class Steps:
     # ---- large, in this process
 
     def direct(self, shape: int) -> None:
-        """Every choice of parameters for one shape."""
+        """Measure every choice of parameters for one shape."""
         (m, n, k), choices = SHAPES[shape]
         for params in choices:
             say(f"direct {m} {n} {k} {key(GEMM, params)}", self._direct(m, n, k, params))
 
     def _direct(self, m: int, n: int, k: int, params: Mapping[str, int]) -> Mapping[str, Any]:
-        """In turns with torch.mm over the same tensors; each sample after a flush of the L2."""
+        """Time it in turns with torch.mm over the same tensors; each sample after a flush of the L2."""
         import torch
 
         from cutegen_core.execute.cuda.launching import DeviceTensor, LoadedProgram
@@ -241,7 +241,7 @@ class Steps:
     # ---- large, as the workbench measures
 
     def workbench(self, shape: int, choice: int) -> None:
-        """The BENCHMARK stage: fresh values, whole output verified, eager, torch.compile, a fresh process again."""
+        """Time it as BENCHMARK does: fresh values, whole output verified, eager, torch.compile, a fresh process."""
         from cutegen_core.evaluate.timing.contest import Contest, Entry
         from cutegen_core.evaluate.timing.timer import Timer
         from cutegen_core.execute.cuda.program import Function, make_program
@@ -304,7 +304,7 @@ class Parent:
         })  # fmt: skip
 
     def step(self, what: str, words: str, most_s: float) -> str:
-        """What went wrong, "" when nothing did."""
+        """Return what went wrong, "" when nothing did."""
         left = min(most_s, self.deadline - time.monotonic())
         if left < 15:
             return f"{what} {words}: no time left"
@@ -371,7 +371,7 @@ def _read(data: bytes, spec: TensorSpec) -> np.ndarray:
 
 
 def _compared(torch: Any, a: Any, b: Any, out: Any, expected: Any) -> dict[str, Any]:  # noqa: ANN401 - torch tensors
-    """The whole result against cuBLAS, 64 rows of it against float64."""
+    """Compare the whole result with cuBLAS, 64 rows of it against float64."""
     rows = torch.randint(0, a.shape[0], (64,), device=a.device)
     exact = a[rows].double() @ b.double().T
     error = (out[rows].double() - exact).abs()

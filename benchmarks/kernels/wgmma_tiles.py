@@ -43,7 +43,7 @@ class Tile(NamedTuple):
 
 
 def bfloat16(array: np.ndarray) -> np.ndarray:
-    """Rounded to nearest even, as float32."""
+    """Round to the nearest bfloat16, ties to even; return it as float32."""
     bits = array.astype(np.float32).view(np.uint32)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
 
@@ -73,7 +73,11 @@ def tile(kind: str) -> Tile:
 
 
 def plan(made: Tile, kind: str, a_span: int, b_span: int, mistake: str = "NONE", a_swizzle: str = "") -> LaunchPlan:
-    """One block; boxes of A and B are `span` bytes wide and swizzled to match, unless A is told otherwise."""
+    """Return the plan of one block: boxes of A and B are `a_span` and `b_span` bytes wide, swizzled to match.
+
+    Args:
+        a_swizzle: of A instead.
+    """
     maps = (
         _map("a_map", "a", made.a, made.dtype, a_span, a_swizzle or SWIZZLE[a_span]),
         _map("b_map", "b", made.b, made.dtype, b_span, SWIZZLE[b_span]),

@@ -52,7 +52,7 @@ REDIRECT = "try 128 threads a block"
 
 
 def record(folder: Path, output: Path, executor: str) -> tuple[Store, State]:
-    """Records into a store of its own under `folder` and writes the recording to `output`."""
+    """Record into a store of its own under `folder` and write the recording to `output`."""
     store = Store(folder / "store.db")
     tools = Tools(store)
     try:
@@ -95,7 +95,7 @@ class _Script:
         return self._person.decides(DecisionKind.ACCEPT, candidate=state.best)
 
     def _try(self) -> State:
-        """Approves what is proposed, then promotes or rejects it as it was measured."""
+        """Approve what is proposed, then promote or reject it as it was measured."""
         state = self._person.looks()
         if state.gate and state.gate.gate is Gate.DIFF:
             state = self._person.approves()

@@ -30,7 +30,7 @@ REDIRECT = "use 128 threads"
 
 
 def record(folder: Path, output: Path) -> State:
-    """Records into a store of its own under `folder` and writes the recording to `output`."""
+    """Record into a store of its own under `folder` and write the recording to `output`."""
     store = Store(folder / "store.db")
     tools = Tools(store)
     try:
@@ -45,7 +45,7 @@ def record(folder: Path, output: Path) -> State:
 
 
 def _create(store: Store) -> str:
-    """A session that says in its settings where it was recorded."""
+    """Create a session that says in its settings where it was recorded."""
     draft = start.create(store, library.load("softmax"), answered_by=AnsweredBy.PLAYBOOK)
     created = store.events(draft)[0].event
     assert isinstance(created, SessionCreated)
@@ -82,7 +82,7 @@ class Person:
         self._store, self._tools, self._session = store, tools, session
 
     def looks(self) -> State:
-        """What is there when the session waits."""
+        """Return the state when the session waits."""
         return Session(self._store, self._session, self._tools.of_session(self._session)).run()
 
     def approves(self) -> State:

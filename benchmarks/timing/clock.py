@@ -40,7 +40,7 @@ class Reads:
 
 
 def readings(l2_bytes: int) -> Iterator[dict[str, Any]]:
-    """One row a kind of work: median, p10 and p90 in µs by graph, directly, and after a flush that only writes."""
+    """Yield a row for each kind of work: median, p10 and p90 in µs by graph, directly, after a flush by writes."""
     driver.start()
     stream = driver.create_stream()
     meter = Meter(stream, l2_bytes)

@@ -72,7 +72,7 @@ class Bench:
         self._timer: Timer | None = None
 
     def measure(self, kernel: Prepared, best: Prepared | None = None, *, remeasure: bool = False) -> ContestResult:
-        """One contest with fresh values."""
+        """Run one contest with fresh values."""
         entry = best.entry if best else None
         seed = random.SystemRandom().randrange(1 << 40)
         contest = Contest(kernel.workload, seed, kernel.entry, entry, baselines=False, remeasure=remeasure)
@@ -95,7 +95,7 @@ class Bench:
 
 
 def aa(bench: Bench, done: Sequence[Row]) -> Iterator[Row]:
-    """Every kernel as often as the others."""
+    """Measure every kernel as often as the others."""
     for name in AA_KERNELS:
         for number in range(sum(r["kernel"] == name for r in done), AA // len(AA_KERNELS)):
             kernel = bench.kernels[name]
@@ -103,7 +103,7 @@ def aa(bench: Bench, done: Sequence[Row]) -> Iterator[Row]:
 
 
 def calibrate(bench: Bench, done: Sequence[Row]) -> Iterator[Row]:
-    """Each base against every kernel of its knob."""
+    """Measure each base against every kernel of its knob."""
     for base in BASES:
         knob = base.split("/")[0]
         for name, kernel in bench.kernels.items():
@@ -114,7 +114,7 @@ def calibrate(bench: Bench, done: Sequence[Row]) -> Iterator[Row]:
 
 
 def change(bench: Bench, done: Sequence[Row]) -> Iterator[Row]:
-    """The base kernel is the candidate, the slower one the best so far: FASTER is the right word."""
+    """Measure what must be FASTER: the base kernel is the candidate, the slower one the best so far."""
     for pair in _pairs(read(bench.folder, "calibrate")):
         base, more = (bench.kernels[name] for name in pair)
         for number in range(sum(r["pair"] == pair for r in done), CHANGE // len(BASES)):
@@ -122,7 +122,7 @@ def change(bench: Bench, done: Sequence[Row]) -> Iterator[Row]:
 
 
 def _pairs(calibrated: Sequence[Row]) -> list[list[str]]:
-    """For each base the kernel that is nearest to 3 % slower."""
+    """Return for each base the kernel that is nearest to 3 % slower."""
     found = {}
     for _, group in _grouped(calibrated, "pair"):
         base, ratio = group[0]["pair"][0], geometric_mean([r["ratio"] for r in group])
@@ -173,7 +173,7 @@ PARTS: Mapping[str, Callable[[Bench, Sequence[Row]], Iterator[Row]]] = {
 
 
 def run(part: str, folder: Path, seconds: float) -> None:
-    """Goes on with a part until it is complete or the time is over."""
+    """Go on with a part until it is complete or the time is over."""
     path = folder / f"{part}.jsonl"
     (folder / "conditions.json").write_text(json.dumps(conditions()))
     with _bench(folder, seconds) as bench, path.open("a") as file:
@@ -201,7 +201,7 @@ def _bench(folder: Path, seconds: float) -> Iterator[Bench]:
 
 
 def summary(part: str, rows: Sequence[Row]) -> tuple[Row, list[str]]:
-    """What a part shows, for the result file and as lines of a table."""
+    """Return what a part shows, for the result file and as lines of a table."""
     makers = {"aa": _summary_aa, "change": _summary_change, "calibrate": _summary_change, "fresh": _summary_fresh}
     if not rows or part not in makers:
         return {"rows": list(rows)}, [json.dumps(row) for row in rows]
@@ -259,7 +259,7 @@ def _grouped(rows: Sequence[Row], key: str) -> list[tuple[str, list[Row]]]:
 
 
 def report(folder: Path) -> None:
-    """Writes the result file."""
+    """Write the result file."""
     result: Row = {}
     for part in PARTS:
         rows = read(folder, part)

@@ -60,7 +60,7 @@ class Prepared:
 
 
 def load(folder: Path) -> dict[str, Prepared]:
-    """All kernels of a folder by name."""
+    """Return all kernels of a folder by name."""
     found = {}
     for path in sorted(folder.glob("*.json")):
         plain = json.loads(path.read_text())

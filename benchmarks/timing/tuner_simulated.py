@@ -79,7 +79,7 @@ def tune(true_us: Sequence[float], noise: float, seed: int) -> Tuned:
 
 
 def bowl(random: Random) -> list[float]:
-    """A smooth optimum between extremes, two parameters: tiles of a product."""
+    """Return times with a smooth optimum between extremes, two parameters: tiles of a product."""
     best = random.uniform(1, 4), random.uniform(0.5, 2.5)
     grid = itertools.product(range(6), range(4))
     return [100.0 * (1.0 + 0.05 * (x - best[0]) ** 2 + 0.08 * (y - best[1]) ** 2) for x, y in grid]
@@ -92,26 +92,26 @@ def stairs(random: Random) -> list[float]:
 
 
 def flat(random: Random) -> list[float]:
-    """A memory-bound kernel: most points within 2 %, a few far slower."""
+    """Return times of a memory-bound kernel: most points within 2 %, a few far slower."""
     return [
         30.0 * (random.uniform(1.0, 1.02) if random.random() < 0.75 else random.uniform(1.2, 2.0)) for _ in range(16)
     ]
 
 
 def rugged(random: Random) -> list[float]:
-    """No order among neighbours: times spread over a factor of two."""
+    """Return times spread over a factor of two, without order among neighbours."""
     return [200.0 * math.exp(random.gauss(0.0, 0.25)) for _ in range(64)]
 
 
 def needle(random: Random) -> list[float]:
-    """One point 8 % faster than all others, which are within 1 %."""
+    """Return times with one point 8 % faster than all others, which are within 1 %."""
     times = [10.0 * random.uniform(1.0, 1.01) for _ in range(40)]
     times[random.randrange(1, 40)] *= 0.92
     return times
 
 
 def crowd(random: Random) -> list[float]:
-    """As many points as a sweep compiles, a quarter of them within 5 % of the best."""
+    """Return times of as many points as a sweep compiles, a quarter of them within 5 % of the best."""
     return [80.0 * (1.0 + abs(random.gauss(0.0, 0.15))) for _ in range(96)]
 
 

@@ -18,7 +18,7 @@ from cutegen_core.problems import library
 
 
 def run(problem: str, home: str) -> dict[str, Any]:
-    """One problem; the workspace in `home` is shared, so the engine and its precompiled headers are too."""
+    """Run one problem; the workspace in `home` is shared, so the engine and its precompiled headers are too."""
     command = [sys.executable, "-m", "cutegen_core.cli", "run", "--problem", problem, "--auto", "--json"]
     begun = time.monotonic()
     done = subprocess.run(command, env=os.environ | {"CUTEGEN_HOME": home}, capture_output=True, text=True, check=False)

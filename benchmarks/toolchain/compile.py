@@ -96,7 +96,7 @@ def _workbench(compiler: Compiler, kernel: KernelFile) -> None:
 
 
 def _nvrtc(kernel: KernelFile) -> None:
-    """In a fork, as the server does it, but with nothing precompiled."""
+    """Compile in a fork, as the server does it, but with nothing precompiled."""
     child = os.fork()
     if child == 0:
         compiler = nvrtc.Nvrtc(toolchain.find_nvrtc(), toolchain.find_nvrtc_builtins())

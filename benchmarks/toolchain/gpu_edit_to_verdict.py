@@ -101,7 +101,7 @@ def _problem(
 
 
 def _kernel(evaluator: Evaluator) -> str:
-    """The playbook's best for the problem: a real kernel of its class."""
+    """Return the playbook's best for the problem: a real kernel of its class."""
     problem, reference = evaluator.problem, evaluator.reference
     workload = problem.with_role(WorkloadRole.BENCHMARK)[0]
     target = playbook.Target(evaluator.device, problem.allow)
@@ -110,7 +110,7 @@ def _kernel(evaluator: Evaluator) -> str:
 
 
 def _trial(evaluator: Evaluator, source: str) -> Trial:
-    """An edit nobody has seen, through the stages."""
+    """Take an edit that nobody has seen through the stages."""
     edited = f"{source}\n__device__ int edit_{randbits(60)}() {{ return {randbits(20)}; }}\n"
     trial = evaluator.evaluate(Candidate(edited, Author.PERSON), seed=randbits(31))
     if not trial.passed:
@@ -144,7 +144,7 @@ def _speed(measured: WorkloadPerformance) -> Mapping[str, Any]:
 
 
 def _load_inline(name: str, source: str, evaluator: Evaluator, device: Device, folder: Path) -> dict[str, float]:
-    """One build, comparison and timing through `load_inline`, in a process and a build folder of its own."""
+    """Make one build, comparison and timing through `load_inline`, in a process and a build folder of its own."""
     build = Path(tempfile.mkdtemp(dir=folder))
     cuda, cpp, shapes = _extension(source, evaluator)
     arch = device.arch.removeprefix("sm_")
@@ -165,7 +165,7 @@ def _load_inline(name: str, source: str, evaluator: Evaluator, device: Device, f
 
 
 def _extension(source: str, evaluator: Evaluator) -> tuple[str, str, list[list[int]]]:
-    """The kernel file as an extension's sources, its launches written out for the problem's own size."""
+    """Return the kernel file as an extension's sources, its launches written out for the problem's own size."""
     kernel = parse(source)
     workload = evaluator.problem.with_role(WorkloadRole.BENCHMARK)[0]
     signature = evaluator.reference.signature(workload)

@@ -116,7 +116,7 @@ class Models:
         raise UsageError(f"no model is called {name!r}; there is {there}. Add it on the Setup page or in {path()}.")
 
     def of(self, role: Role) -> ModelSettings:
-        """Who answers that role; UsageError while no model is set up."""
+        """Return the model that answers that role; raise UsageError while no model is set up."""
         if role in self.roles:
             return self.named(self.roles[role])
         if not self.settings:
@@ -214,7 +214,7 @@ class _Reader:
         return UsageError(f"{self._file}{f', line {line}' if line else ''}: {message}")
 
     def _line(self, table: str, key: str) -> int:
-        """1-based line of the key in that table, of the table where the key has none, 0 where neither is found."""
+        """Return the line of the key in that table, counted from 1; the table's without a key, 0 without either."""
         here, header = "", 0
         for number, line in enumerate(self._lines, 1):
             text = line.strip()

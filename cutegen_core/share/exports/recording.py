@@ -91,7 +91,7 @@ def _blob(store: Store, key: str, written: set[str]) -> Iterator[str]:
 
 
 def _keys(value: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
-    """Everything in it that looks like a content key."""
+    """Yield everything in it that looks like a content key."""
     if isinstance(value, str):
         if _KEY.fullmatch(value):
             yield value

@@ -248,6 +248,6 @@ def _from_numbers(known: Mapping[str, list[float | None]], wanted: list[int]) ->
 
 
 def _uses_shape(facts: LibraryFacts, tensor: str) -> bool:
-    """Whether the plan asks for more of a tensor than its number of elements."""
+    """Tell whether the plan asks for more of a tensor than its number of elements."""
     texts = facts.bundle.kernel.text.split("*/", 1)[0]
     return bool(re.search(rf"\b{re.escape(tensor)}\.(?:shape|stride)\b", texts))
