@@ -12,8 +12,8 @@ from cutegen_core.execute.compiler import compile_server
 from cutegen_core.kernel.check_arguments import check_arguments
 from cutegen_core.kernel.expressions import FUNCTIONS, MAX_TEXT
 from cutegen_core.kernel.kernel_file import MAX_BYTES, parse
+from cutegen_core.kernel.plan_limits import MAX_SCRATCH_BYTES, MAX_THREADS
 from cutegen_core.kernel.plan_records import DEVICE_NAMES
-from cutegen_core.kernel.plan_resolve import MAX_SCRATCH_BYTES, MAX_THREADS
 from cutegen_core.kernel.screening import screen
 from cutegen_core.machine.device import KNOWN
 from cutegen_core.problems import library, read
