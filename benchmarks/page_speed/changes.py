@@ -53,7 +53,7 @@ def _go(page: Page, title: str) -> float:
 
 
 def _walk(titles: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield a closed walk from the first page in which every change occurs once."""
+    """Return a closed walk from the first page in which every change occurs once."""
     left = {one: [other for other in titles if other != one] for one in titles}
     stack, closed = [titles[0]], []
     while stack:  # Hierholzer: every page has as many ways in as out

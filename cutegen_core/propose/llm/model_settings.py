@@ -230,7 +230,7 @@ class _Reader:
 
 
 def _misplaced(error: Mapping[str, object]) -> tuple[str, str, str]:
-    """Yield each error in the file's tables: which table, which key, and the reason."""
+    """Return each error in the file's tables: which table, which key, and the reason."""
     match error["loc"], error["type"]:
         case (str(key),), "extra_forbidden":
             return "", key, f"unknown table {key!r}; there is [models.NAME] and [roles]"
