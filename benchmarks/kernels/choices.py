@@ -23,7 +23,7 @@ from cutegen_core.kernel.kernel_file import KernelFile
 from cutegen_core.machine.device import Device
 from cutegen_core.propose import playbook
 from cutegen_core.records.launch import LaunchPlan
-from cutegen_core.records.problem import Problem, Signature
+from cutegen_core.records.problem import Problem, Signature, Workload, WorkloadRole
 from cutegen_core.records.trial import Status
 
 Row = dict[str, Any]
@@ -64,6 +64,27 @@ class Made:
     def from_json(cls, plain: Row) -> Made:
         program, cubin = Program.from_json(plain.pop("program")), base64.b64decode(plain.pop("cubin"))
         return cls(program=program, cubin=cubin, **plain)
+
+
+def problem_of(name: str, header: str, sizes: Mapping[str, int], draw: Mapping[str, str], forward: str) -> Problem:
+    """Return the problem of a reference in one expression.
+
+    Args:
+        draw: name of an input -> the code, of the sizes, that draws it.
+        forward: code of the inputs.
+    """
+    source = "\n".join([
+        header,
+        *(f"{size} = {value}" for size, value in sizes.items()),
+        "class Model(nn.Module):",
+        f"    def forward(self, {', '.join(draw)}):",
+        f"        return {forward}",
+        "def get_inputs():",
+        f"    return [{', '.join(draw.values())}]",
+        "def get_init_inputs():",
+        "    return []",
+    ])  # fmt: skip
+    return Problem(name, name, source, "benchmark", (Workload("own", WorkloadRole.BENCHMARK),))
 
 
 class KernelMaker:

@@ -26,11 +26,21 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import conditions
-from benchmarks.kernels.choices import KernelMaker, Made, Params, Row, Sweep, compile_to, name_of, read_choices
+from benchmarks.kernels.choices import (
+    KernelMaker,
+    Made,
+    Params,
+    Row,
+    Sweep,
+    compile_to,
+    name_of,
+    problem_of,
+    read_choices,
+)
 from benchmarks.kernels.in_turns import in_turns, run_alone, tell
 from cutegen_core.judge.reference import Reference
 from cutegen_core.machine.device import Device, choose_device
-from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+from cutegen_core.records.problem import Problem
 
 SAMPLES = 12
 SEED = 20_261_123
@@ -59,18 +69,7 @@ class ProductCase:
 
     @property
     def problem(self) -> Problem:
-        source = "\n".join([
-            "import torch, torch.nn as nn",
-            *(f"{name} = {value}" for name, value in self.sizes.items()),
-            "class Model(nn.Module):",
-            f"    def forward(self, {', '.join(self.draw)}):",
-            f"        return {self.forward}",
-            "def get_inputs():",
-            f"    return [{', '.join(self.draw.values())}]",
-            "def get_init_inputs():",
-            "    return []",
-        ])  # fmt: skip
-        return Problem(self.name, self.name, source, "benchmark", (Workload("own", WorkloadRole.BENCHMARK),))
+        return problem_of(self.name, "import torch, torch.nn as nn", self.sizes, self.draw, self.forward)
 
     @property
     def flops(self) -> float:

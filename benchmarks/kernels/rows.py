@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import conditions
-from benchmarks.kernels.choices import KernelMaker, Made, Params, Row, compile_to, only, read_choices
+from benchmarks.kernels.choices import KernelMaker, Made, Params, Row, compile_to, only, problem_of, read_choices
 from benchmarks.kernels.in_turns import (
     PEAK_TFLOPS,
     Warmers,
@@ -43,7 +43,7 @@ from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel import kernel_file
 from cutegen_core.machine.device import choose_device
 from cutegen_core.propose import playbook
-from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+from cutegen_core.records.problem import Problem
 
 WARMING_SHARE, SETUP_SHARE = 0.4, 0.85
 """Of the budget: when the processes that warm torch.compile's cache are stopped, and when no case is begun any more."""
@@ -68,18 +68,7 @@ class RowsCase:
 
     @property
     def problem(self) -> Problem:
-        source = "\n".join([
-            HEADER,
-            *(f"{name} = {value}" for name, value in self.sizes.items()),
-            "class Model(nn.Module):",
-            f"    def forward(self, {', '.join(self.draw)}):",
-            f"        return {self.forward}",
-            "def get_inputs():",
-            f"    return [{', '.join(self.draw.values())}]",
-            "def get_init_inputs():",
-            "    return []",
-        ])  # fmt: skip
-        return Problem(self.name, self.name, source, "benchmark", (Workload("own", WorkloadRole.BENCHMARK),))
+        return problem_of(self.name, HEADER, self.sizes, self.draw, self.forward)
 
     def drawn(self) -> tuple[Callable[..., Any], list[Any]]:
         """Return the reference as a function, and its inputs on the GPU."""
