@@ -231,7 +231,7 @@ def test_what_is_done_to_a_tab_for_good_is_done_to_the_tests_own() -> None:
 
 
 def visible_texts(path: Path) -> list[tuple[int, str]]:
-    """The strings of a module that are no docstrings and no names: those with a space, each with its line."""
+    """Return the strings of a module that are no docstrings and no names: those with a space, each with its line."""
     nodes = nodes_of(path)
     bodies = (node.body for node in nodes if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef))
     docs = {id(one.value) for body in bodies for one in body if isinstance(one, ast.Expr)}

@@ -50,7 +50,7 @@ def test_without_a_key_it_says_so_and_asks_nobody(tmp_path):
 
 
 def played(request):
-    """A model that does what each strategy's prompt asks for, and writes CuTe first where it may not."""
+    """Return a model that does what each strategy's prompt asks for, and writes CuTe first where it may not."""
     prompt = request.prompt
     if "## Current kernel" in prompt:
         return reply("DONE: nothing else is worth trying", size=400)

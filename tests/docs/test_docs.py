@@ -43,7 +43,7 @@ def blocks(text, language):
 
 
 def answers(text):
-    """The rows of the table of complaints: what stands there, what is written in its place, what is said."""
+    """Return the rows of the table of complaints: what stands there, what is written in its place, what is said."""
     _, rows = text.split("| instead of |")
     table = rows.split("\n\n")[0].splitlines()[2:]
     found = [re.fullmatch(r"\| `(.+?)` \| `(.+?)` \| (.+) \|", row) for row in table]
@@ -59,7 +59,7 @@ SIGNATURE = Signature(
 
 
 def said(text):
-    """What the PATCH stage says to a kernel file."""
+    """Return what the PATCH stage says to a kernel file."""
     try:
         kernel = parse(text)
         if refused := screen(kernel):

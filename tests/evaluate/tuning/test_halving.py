@@ -22,7 +22,7 @@ from cutegen_core.evaluate.tuning.heats import HEAT, Heats, NotTimedError, merge
 
 
 def quiet(times, seen=None):
-    """Measures without noise; `seen` collects the points and turns of each round."""
+    """Measure without noise; `seen` collects the points and turns of each round."""
 
     def measure(points, turns):
         if seen is not None:

@@ -38,7 +38,7 @@ NEVER = {"out", *FUNCTIONS, *DEVICE_NAMES}
 
 
 def named(operation: str, first: str, second: str) -> tuple[Graph, Signature]:
-    """A reference of two squares: an operation on the first, or on both, and their sum with the second."""
+    """Return a reference of two squares: an operation on the first, or on both, and their sum with the second."""
     arguments = tuple(Ref(second) if isinstance(one, Ref) else one for one in OPERATIONS[operation])
     width = 1 if operation == "aten.logsumexp" else 96
     nodes = (
@@ -52,7 +52,7 @@ def named(operation: str, first: str, second: str) -> tuple[Graph, Signature]:
 
 
 def code_of(source: str) -> Counter[str]:
-    """How often each word is in a file's code, but for comments, members and the plan's numbers."""
+    """Return how often each word is in a file's code, but for comments, members and the plan's numbers."""
     plan, code = source.split("*/", 1)
     numbers = set(re.findall(r"^(\w+) = ", plan, re.MULTILINE))
     words = re.findall(r"(?<![\w.])[A-Za-z_]\w*", re.sub(r"//.*|^#.*|^using namespace.*", "", code, flags=re.MULTILINE))

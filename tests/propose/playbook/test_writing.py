@@ -49,7 +49,7 @@ def test_a_plan_says_everything_that_a_kernel_file_can() -> None:
 
 
 def chain(*operations: str) -> tuple[Graph, Signature]:
-    """A reference that applies these, one after the other, to a square of 64; a product takes `w` as well."""
+    """Return a reference that applies these, one after the other, to a square of 64; a product takes `w` as well."""
     names = [f"y{k}" for k in range(len(operations))]
     nodes = [Node(name, "input", (), {}, (64, 64), "float32") for name in ("x", "w")]
     for name, before, operation in zip(names, ["x", *names], operations, strict=False):
