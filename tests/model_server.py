@@ -106,7 +106,7 @@ def pieces(text: str, size: int = 24) -> list[bytes]:
 
 
 def reply(text: str, *, size: int = 24, pause_s: float = 0.0, finish: str = "stop", with_usage: bool = True) -> Answer:
-    """Return a complete answer in pieces of `size` characters."""
+    """A complete answer in pieces of `size` characters."""
     steps: list[Step] = [START]
     for piece in pieces(text, size):
         steps += [Wait(pause_s), piece] if pause_s else [piece]
@@ -131,7 +131,7 @@ def refusal(text: str) -> Answer:
 
 
 def reasoning(thought: str, text: str) -> Answer:
-    """Return a server that sends the reasoning apart, as vLLM and others do."""
+    """A server that sends the reasoning apart, as vLLM and others do."""
     thoughts = [delta({"reasoning_content": thought})]
     return Answer((START, *thoughts, *pieces(text), delta({}, "stop"), usage(100, 50), DONE))
 
@@ -156,17 +156,17 @@ def reset_before_text() -> Answer:
 
 
 def hang_up(text: str) -> Answer:
-    """Send a body that ends without its last chunk."""
+    """The body ends without its last chunk."""
     return Answer((START, *pieces(text), HangUp()))
 
 
 def truncated(text: str) -> Answer:
-    """Return a well-formed HTTP answer that ends without finish reason and without [DONE]."""
+    """A well-formed HTTP answer that ends without finish reason and without [DONE]."""
     return Answer((START, *pieces(text)))
 
 
 def silence(text: str = "", seconds: float = 600.0) -> Answer:
-    """Send some text, then nothing."""
+    """Some text, then nothing."""
     return Answer((START, *pieces(text), Wait(seconds)))
 
 
@@ -184,12 +184,12 @@ def bad_json(text: str = "") -> Answer:
 
 
 def error_event(message: str, text: str = "") -> Answer:
-    """Return an error inside the stream, as OpenRouter and vLLM send it."""
+    """An error inside the stream, as OpenRouter and vLLM send it."""
     return Answer((START, *pieces(text), event({"error": {"message": message, "code": 502}}), DONE))
 
 
 def rejects(fields: Iterable[str], then: Answer) -> Answer:
-    """Answer 400 while the request holds one of the fields, `then` without them."""
+    """400 while the request holds one of the fields, `then` without them."""
     return replace(then, rejects=tuple(fields))
 
 
@@ -198,7 +198,7 @@ def big(characters: int, size: int = 4096) -> Answer:
 
 
 def document(text: str) -> Answer:
-    """Return a server that ignores `stream`."""
+    """A server that ignores `stream`."""
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     body = {"id": "c1", "choices": [choice], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
     return Answer((json.dumps(body).encode(),), headers=(("Content-Type", "application/json"),))
@@ -262,7 +262,7 @@ class _Server(ThreadingHTTPServer):
         self.ending = threading.Event()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore it: a client that hangs up is no news here."""
+        """A client that hangs up is no news here."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -334,7 +334,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
 
     def _wait(self, seconds: float) -> bool:
-        """Return false when the client hung up meanwhile (or the server ends)."""
+        """False when the client hung up meanwhile (or the server ends)."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             if self.server.ending.is_set():
@@ -359,7 +359,7 @@ def _advice(name: str) -> str:
 
 
 def named_answers(text: str) -> dict[str, Answer]:
-    """Return the answers that `--answer` knows."""
+    """The answers that `--answer` knows."""
     return {
         "normal": reply(text), "slow": reply(text, pause_s=0.2), "rate-limited": rate_limited("5"),
         "500": error(500, "boom"), "401": error(401, "no"), "413": error(413, "too large"),
