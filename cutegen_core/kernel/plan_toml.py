@@ -85,7 +85,11 @@ def _count_valid_lines(toml: str) -> int:
 
 
 def read_table(data: Mapping[str, Any], name: str, where: KeyLines) -> dict[str, Any]:
-    """Return the section [name]; empty if there is none."""
+    """Return the section [name]; empty if there is none.
+
+    Raises:
+        KernelFileError: it is no single table.
+    """
     table = data.get(name, {})
     if not isinstance(table, dict):
         raise KernelFileError(f"[{name}] must be one table, written [{name}]", where.at(name))
@@ -93,7 +97,11 @@ def read_table(data: Mapping[str, Any], name: str, where: KeyLines) -> dict[str,
 
 
 def read_tables(data: Mapping[str, Any], name: str, where: KeyLines) -> list[dict[str, Any]]:
-    """Return the sections [[name]]."""
+    """Return the sections [[name]].
+
+    Raises:
+        KernelFileError: it is no list of tables, or there are too many.
+    """
     tables = data.get(name, [])
     if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
         raise KernelFileError(f"[{name}] must be written [[{name}]]: there can be several", where.at(name))
@@ -106,7 +114,11 @@ def read_tables(data: Mapping[str, Any], name: str, where: KeyLines) -> list[dic
 def check_keys(
     table: Mapping[str, Any], known: Sequence[str], needed: Sequence[str], what: str, at: Mapping[str, int]
 ) -> None:
-    """Refuse an unknown key and a missing required key."""
+    """Refuse an unknown key and a missing required key.
+
+    Raises:
+        KernelFileError: with the line, and the nearest known key.
+    """
     for key in table:
         if key not in known:
             raise KernelFileError(f"unknown key '{key}' in {what}{suggest_name(key, known)}", at[key])
@@ -116,7 +128,11 @@ def check_keys(
 
 
 def read_expression(value: object, line: int, what: str) -> Located:
-    """Read a number, or an expression in quotes."""
+    """Read a number, or an expression in quotes.
+
+    Raises:
+        KernelFileError: it is neither, or cannot be read.
+    """
     if isinstance(value, int | float):
         value = repr(value)
     if not isinstance(value, str):
@@ -128,7 +144,11 @@ def read_expression(value: object, line: int, what: str) -> Located:
 
 
 def read_expressions(value: object, line: int, what: str, most: int) -> tuple[Located, ...]:
-    """Read a list of at most `most` expressions."""
+    """Read a list of at most `most` expressions.
+
+    Raises:
+        KernelFileError: it is no list, too long, or an expression in it cannot be read.
+    """
     if not isinstance(value, list):
         raise KernelFileError(f'{what} must be a list, such as ["ceil_div(n, 256)"]', line)
     if len(value) > most:

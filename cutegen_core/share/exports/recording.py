@@ -29,7 +29,11 @@ _LEFT_OUT = ("cubin",)
 
 
 def recording(store: Store, session: str) -> Iterator[str]:
-    """Yield the lines, without line ends."""
+    """Yield the lines, without line ends.
+
+    Raises:
+        UsageError: there is no such session.
+    """
     events = store.events(session)
     first = events[0].event if events else None
     if not isinstance(first, SessionCreated):

@@ -89,7 +89,11 @@ def scoped(facts: LibraryFacts, text: str) -> str:
 
 
 def host_names(facts: LibraryFacts) -> Mapping[str, str]:
-    """Return the host function's name of each of the problem's tensors; outputs that it makes have none."""
+    """Return the host function's name of each of the problem's tensors; outputs that it makes have none.
+
+    Raises:
+        UsageError: the original function does not take a tensor of the problem.
+    """
     host = facts.host
     if host is None:
         return {spec.name: spec.name for spec in facts.bundle.signature.inputs}

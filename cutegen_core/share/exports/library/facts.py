@@ -133,7 +133,11 @@ def collect(bundle: Bundle, original: Original | None = None) -> LibraryFacts:
 
 
 def read_host(existing: str) -> HostFunction | None:
-    """Read which host function a kernel file was imported from."""
+    """Read which host function a kernel file was imported from.
+
+    Raises:
+        UsageError: the line that names it cannot be read.
+    """
     line = next((line for line in existing.splitlines() if line.startswith(HOST_MARK)), None)
     if line is None:
         return None
