@@ -232,6 +232,7 @@ class Store(Database):
             self._db.execute("UPDATE inbox SET taken = 1, refusal = ? WHERE id = ?", (reason, number))
 
     def ticket(self, number: int) -> Ticket:
+        """Return what became of a decision; UsageError where none has this number."""
         rows = self.query("SELECT taken, refusal FROM inbox WHERE id = ?", (number,))
         if not rows:
             raise UsageError(f"no decision number {number}")
