@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cutegen_core.records import errors
 from tests.conftest import IMPORTED
 from tests.places import ROOT
 
@@ -150,6 +151,34 @@ def test_docstrings_of_functions_begin_with_a_verb() -> None:
                 if not of_noun and lacks_verb(doc):
                     found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {doc.splitlines()[0]}")
     assert found == []
+
+
+def raised(function: ast.FunctionDef) -> set[str]:
+    """Return the errors that a function itself raises and none of its handlers takes."""
+    found, waiting = set(), [(child, frozenset[str]()) for child in function.body]
+    while waiting:
+        node, taken = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+            continue
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            found |= {ast.unparse(node.exc.func).rpartition(".")[2]} - taken
+        handled = [ast.unparse(one.type) for one in node.handlers if one.type] if isinstance(node, ast.Try) else []
+        inside = taken | set(re.findall(r"\w+", " ".join(handled)))
+        tried = {id(one) for one in node.body} if isinstance(node, ast.Try) else set()
+        waiting += [(child, inside if id(child) in tried else taken) for child in ast.iter_child_nodes(node)]
+    return found
+
+
+def test_a_public_function_names_the_errors_of_ours_that_it_raises() -> None:
+    """Who calls it must know; functions without a docstring, such as those of a protocol, are left out."""
+    ours = {name for name, kind in vars(errors).items() if isinstance(kind, type)}
+    silent = []
+    for path in modules(("cutegen_core",)):
+        for node in nodes_of(path):
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and ast.get_docstring(node):
+                missing = {name for name in raised(node) & ours if name not in str(ast.get_docstring(node))}
+                silent += [f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {name}" for name in missing]
+    assert silent == []
 
 
 def test_our_own_processes_on_a_gpu_are_recognised() -> None:
