@@ -38,8 +38,10 @@ def conditions() -> Mapping[str, Any]:
 
 
 def source_state(folder: Path) -> Mapping[str, Any] | None:
-    """The commit that is checked out in a folder, and whether files differ from it (results set aside); None where it
-    is no checkout, or git is not installed."""
+    """Return the commit of a checkout and whether its files differ from it (results set aside).
+
+    None where the folder is no checkout, or git is not installed.
+    """
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(folder), *arguments]
@@ -74,14 +76,14 @@ def _comes_from(pid: int, ancestor: int, parents: Mapping[int, int]) -> bool:
 
 
 def write(name: str, result: Mapping[str, Any]) -> None:
-    """Writes `results/NAME.json` with the conditions."""
+    """Write `results/NAME.json` with the conditions."""
     RESULTS.mkdir(exist_ok=True)
     text = json.dumps({"conditions": conditions(), **result}, indent=2)
     (RESULTS / f"{name}.json").write_text(text + "\n")
 
 
 def replace_parts(name: str, parts: Mapping[str, Mapping[str, Any]]) -> None:
-    """Replaces parts of `results/NAME.json`; each says under which conditions it was measured, the others stay."""
+    """Replace parts of `results/NAME.json`; each says under which conditions it was measured, the others stay."""
     path = RESULTS / f"{name}.json"
     kept = json.loads(path.read_text())
     kept |= {part: {"conditions": conditions(), **found} for part, found in parts.items()}

@@ -1,8 +1,8 @@
 """Four of the GPU measurements, in order, within a budget: `python -m benchmarks.gpu_all [PART ...] --budget-s 560`.
 
 They are the emulator cross-check, edit to verdict, the wgmma product and the recorded session. The other scripts that
-need a GPU (`gpu_timing`, `gpu_recovery`, `gpu_clock`, `gpu_modelnew`, `tests.adversarial.run`) are run by themselves.
-Each part is a command of its own with its own limit; one that does not fit into what is left is not begun. Results stay
+need a GPU (those of `timing` and `kernels`, `judge.gpu_recovery`, `tests.adversarial.run`) are run by themselves. Each
+part is a command of its own with its own limit; one that does not fit into what is left is not begun. Results stay
 where the parts put them and are copied to --out, so that a machine without a disk of its own can hand them back.
 """
 
@@ -34,14 +34,14 @@ PARTS = {
         ("-m", "benchmarks.crosscheck", "gpu", "--limit-s", "260", "--results", str(CROSSCHECK)), 320, (CROSSCHECK,)
     ),
     "edit": Part(
-        ("-m", "benchmarks.gpu_edit_to_verdict", "--repeats", "4", "--limit-s", "180"),
+        ("-m", "benchmarks.toolchain.gpu_edit_to_verdict", "--repeats", "4", "--limit-s", "180"),
         300,
         (RESULTS / "gpu_edit_to_verdict.json",),
     ),
     "wgmma": Part(
-        ("-m", "benchmarks.gpu_wgmma", "run", ".gpu/wgmma", "--limit-s", "220"), 250, (RESULTS / "gpu_wgmma.json",)
+        ("-m", "benchmarks.kernels.wgmma", "run", ".gpu/wgmma", "--limit-s", "220"), 250, (RESULTS / "gpu_wgmma.json",)
     ),
-    "session": Part(("-m", "benchmarks.record_gpu_session"), 320, (RECORDINGS / "softmax-h200.jsonl.gz",)),
+    "session": Part(("-m", "benchmarks.recording.gpu_session"), 320, (RECORDINGS / "softmax-h200.jsonl.gz",)),
 }
 
 

@@ -24,7 +24,11 @@ TYPED = "layout-typed"
 
 
 def shown_step(store: Store) -> StepView | None:
-    """Return the step in the URL; None where it names none."""
+    """Return the step in the URL; None where it names none.
+
+    Raises:
+        StoreError: the session has no such step.
+    """
     session, step = st.query_params.get("id", ""), st.query_params.get("step", "")
     if not session:
         return None

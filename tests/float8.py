@@ -26,7 +26,7 @@ E4M3, E5M2 = Format(3, -6, 0x7E), Format(2, -14, 0x7B)
 
 
 def values(form: Format) -> np.ndarray:
-    """The value of every code, as float32."""
+    """Return the value of every code, as float32."""
     exponent, fraction = (CODES & 0x7F) >> form.stored, CODES & ((1 << form.stored) - 1)
     step = 2.0 ** (np.maximum(exponent, 1).astype(np.float64) - 1 + form.lowest - form.stored)
     magnitude = (fraction + np.where(exponent > 0, 1 << form.stored, 0)) * step
@@ -37,7 +37,7 @@ def values(form: Format) -> np.ndarray:
 
 
 def encode(x: np.ndarray, form: Format, *, saturate: bool) -> np.ndarray:
-    """The code of every float: to the nearest, of two equally near the even one; 0x7F for every NaN."""
+    """Return the code of every float: to the nearest, of two equally near the even one; 0x7F for every NaN."""
     table = values(form)[: form.largest + 1].astype(np.float64)
     with np.errstate(invalid="ignore"):
         magnitude = np.abs(x.astype(np.float64))
@@ -52,13 +52,13 @@ def encode(x: np.ndarray, form: Format, *, saturate: bool) -> np.ndarray:
 
 
 def same_codes(got: np.ndarray, want: np.ndarray, form: Format) -> np.ndarray:
-    """Where two codes are equal; one NaN is as good as another."""
+    """Return where two codes are equal; one NaN is as good as another."""
     of = values(form)
     return (got == want) | (np.isnan(of[got]) & np.isnan(of[want]))
 
 
 def samples(count: int = 1 << 14) -> np.ndarray:
-    """Floats of every kind: all codes and the middles between them, the numbers just beside these, random bits."""
+    """Return floats of every kind: all codes and the middles between them, their neighbours, random bits."""
     found = []
     for form in (E4M3, E5M2):
         finite = values(form)[: form.largest + 1]
@@ -82,7 +82,7 @@ class Output(NamedTuple):
     want: np.ndarray
 
     def wrong(self, raw: bytes) -> np.ndarray:
-        """The places that hold something else."""
+        """Return the places that hold something else."""
         if self.want.dtype == np.uint8:
             return np.flatnonzero(~same_codes(np.frombuffer(raw, np.uint8), self.want, self.form))
         got = np.frombuffer(raw, self.want.dtype)
@@ -91,7 +91,7 @@ class Output(NamedTuple):
 
 
 def outputs(x: np.ndarray) -> list[Output]:
-    """What `KERNEL` must write for `x` and for all codes, in the order of the plan."""
+    """Return what `KERNEL` must write for `x` and for all codes, in the order of the plan."""
     with np.errstate(over="ignore", invalid="ignore"):
         half, bits = x.astype(np.float16).astype(np.float32), x.view(np.uint32)
     bfloat16 = ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
@@ -120,7 +120,7 @@ def outputs(x: np.ndarray) -> list[Output]:
 
 
 def signature(x: np.ndarray) -> Signature:
-    """The tensors of `KERNEL`."""
+    """Return the tensors of `KERNEL`."""
     given = TensorSpec("x", "float32", x.shape), TensorSpec("codes", "uint8", CODES.shape)
     written = (TensorSpec(o.name, o.dtype, o.want.shape, TensorRole.OUTPUT) for o in outputs(x))
     return Signature(given, tuple(written))

@@ -62,7 +62,7 @@ class Server:
         raise NotServedError(f"the server did not start:\n{(self.home / 'server.log').read_text()[-3000:]}")
 
     def kill(self) -> None:
-        """As the machine would: no warning, nothing cleaned up."""
+        """Kill it as the machine would: no warning, nothing cleaned up."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
@@ -81,7 +81,7 @@ class Server:
         return pid
 
     def end(self) -> None:
-        """The server, and the engine if one runs."""
+        """End the server, and the engine if one runs."""
         self.kill()
         with suppress(OSError, ValueError):
             os.kill(int((self.home / "engine.lock").read_text()), signal.SIGKILL)
@@ -99,7 +99,7 @@ def served(home: Path, port: int = 0) -> Iterator[Server]:
 
 @contextmanager
 def own_workspace() -> Iterator[Path]:
-    """A workspace that is thrown away, with the caches of the real one, and this process's own meanwhile."""
+    """Yield a workspace that is thrown away, with the caches of the real one, and this process's own meanwhile."""
     cache = workspace.home() / "cache"
     cache.mkdir(parents=True, exist_ok=True)
     before = os.environ.get("CUTEGEN_HOME")

@@ -43,14 +43,14 @@ class SharedTools:
         return self._compilers[arch]
 
     def worker(self) -> Worker:
-        """The torch worker; files of references lie below `folder`."""
+        """Return the torch worker; files of references lie below `folder`."""
         if self._worker is None:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._worker = start_worker(self.folder)
         return self._worker
 
     def reference(self, problem: Problem, scratch: Path | None = None) -> Reference:
-        """A reference in the worker that all share."""
+        """Return a reference in the worker that all share."""
         return Reference(problem, scratch or Path(tempfile.mkdtemp(dir=self.folder)), worker=self.worker())
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ RELU = DATA / "relu.cu"
 
 
 def answer(*arguments, code=0, timeout=240):
-    """What a script reads from the command in a process of its own."""
+    """Return what a script reads from the command in a process of its own."""
     command = [sys.executable, "-m", "cutegen_core.cli", *map(str, arguments), "--json"]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL
@@ -252,7 +252,7 @@ def stocked(tmp_path, monkeypatch):
 
 
 def asked(session, capfd):
-    """What every command that reads a session says: exit code, and the error."""
+    """Yield what every command that reads a session says: exit code, and the error."""
     for command in (["show", session], ["sessions"], ["export", session, "--format", "jsonl", "-o", "x.jsonl"]):
         capfd.readouterr()
         code = cli.main([*command, "--json"])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cutegen_core.records import errors
 from tests.conftest import IMPORTED
 from tests.places import ROOT
 
@@ -17,12 +18,12 @@ FILES_AT_THE_FRONT, FILES_IN_A_FOLDER, LAYERS = 12, 20, 16
 
 
 @cache
-def modules() -> tuple[Path, ...]:
+def modules(rooms: tuple[str, ...] = CODE) -> tuple[Path, ...]:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    found = (ROOT / line for line in listed.stdout.splitlines() if line.startswith(CODE))
+    found = (ROOT / line for line in listed.stdout.splitlines() if line.startswith(rooms))
     return tuple(path for path in found if path.exists())
 
 
@@ -32,7 +33,8 @@ def nodes_of(path: Path) -> tuple[ast.AST, ...]:
 
 
 def test_a_folder_holds_no_more_files_than_a_stranger_takes_in() -> None:
-    counted = Counter(path.parent.relative_to(ROOT).as_posix() for path in modules() if path.name != "__init__.py")
+    files = [path.relative_to(ROOT) for path in modules((*CODE, "benchmarks")) if path.name != "__init__.py"]
+    counted = Counter(path.parent.as_posix() for path in files)
     crowded = {folder: n for folder, n in counted.items() if n > FILES_IN_A_FOLDER and "catalogue" not in folder}
     assert crowded == {}
     assert counted["cutegen_core"] <= FILES_AT_THE_FRONT
@@ -68,6 +70,115 @@ def test_modules_named_in_strings_exist() -> None:
                 if not target.is_dir() and not target.with_suffix(".py").exists():
                     wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}: {text}")
     assert wrong == []
+
+
+def test_files_named_from_a_module_s_own_place_exist() -> None:
+    """A module that moves takes its `Path(__file__)` along, and the script that nobody runs often fails late."""
+    wrong, seen = [], 0
+    for path in modules((*CODE, "benchmarks", "tests", "docs", "assets", "app.py")):
+        for node in nodes_of(path) if "__file__" in path.read_text() else ():
+            if isinstance(node, ast.BinOp | ast.Subscript | ast.Attribute | ast.Call) and is_place(node):
+                place = eval(ast.unparse(node), {"Path": Path, "__file__": str(path)})
+                seen += 1
+                if not place.exists():
+                    wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}")
+    assert seen > 100
+    assert wrong == []
+
+
+def is_place(node: ast.AST) -> bool:
+    """Tell whether an expression is a path that follows from `Path(__file__)` and constants alone."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Div) and isinstance(node.right, ast.Constant) and is_place(node.left)
+    if isinstance(node, ast.Subscript):
+        parents, count = node.value, node.slice
+        return isinstance(parents, ast.Attribute) and isinstance(count, ast.Constant) and is_place(parents.value)
+    if isinstance(node, ast.Attribute):
+        return node.attr == "parent" and is_place(node.value)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        fixed = node.func.attr in ("with_name", "with_suffix") and isinstance(node.args[0], ast.Constant)
+        return fixed and is_place(node.func.value)
+    return isinstance(node, ast.Call) and ast.unparse(node) == "Path(__file__)"
+
+
+NO_VERBS = frozenset(
+    """
+    a an the this that these those its their his her their our your my it they we you i who whom whose what which
+    whether how when where why one two three four five six seven eight nine ten both all each every everything everyone
+    nothing nobody no none not some any many much more most few several another other others such same of in on at by
+    for from with without to into onto through before after until since while as if than so but and or only also there
+    here true false is are was were has had does did can could may might must should will would
+    """.split()  # noqa: SIM905 - a list of quoted words is harder to read
+)
+"""Words that no imperative sentence begins with."""
+VERBS_OF = ("return", "say", "need", "take", "tell")
+"""Verbs that may stand before "of"; any other word there is a noun."""
+
+
+def lacks_verb(docstring: str) -> bool:
+    """Tell whether a docstring begins with something else than a verb, as far as its first two words show.
+
+    D401 knows the wrong forms of some verbs only: "Returns", not "The median", "One row a case" or "Definitions of".
+    """
+    first, *rest = docstring.split()
+    word = first.strip('.,:;!?()"').lower().removesuffix("'s")
+    if not word.replace("-", "").isalpha() or not word.isascii():
+        return True
+    return word in NO_VERBS or bool(re.search("[^sui]s$", word)) or (rest[:1] == ["of"] and word not in VERBS_OF)
+
+
+@pytest.mark.parametrize(
+    ("docstring", "wrong"),
+    [
+        ("Return it.", False), ("Discuss it.", False), ("Focus the field.", False), ("Say of a run where.", False),
+        ("The median.", True), ("One row a case.", True), ("Definitions of both.", True), ("Path of a file.", True),
+        ("`run(x)`: a launch.", True), ("1-based line.", True), ("Writes it.", True), ("Everyone's share.", True),
+    ],
+)  # fmt: skip
+def test_what_is_no_verb(docstring: str, wrong: bool) -> None:
+    assert lacks_verb(docstring) is wrong
+
+
+def test_docstrings_of_functions_begin_with_a_verb() -> None:
+    """Properties are named by nouns; tests, whose names are sentences, and their helpers are left out."""
+    found = []
+    for path in modules((*CODE, "benchmarks", "docs", "app.py")):
+        if {"catalogue", "recorded"} & set(path.parts):  # references in the words of KernelBench
+            continue
+        for node in nodes_of(path):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (doc := ast.get_docstring(node)):
+                of_noun = any("property" in ast.unparse(one) for one in node.decorator_list)
+                if not of_noun and lacks_verb(doc):
+                    found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {doc.splitlines()[0]}")
+    assert found == []
+
+
+def raised(function: ast.FunctionDef) -> set[str]:
+    """Return the errors that a function itself raises and none of its handlers takes."""
+    found, waiting = set(), [(child, frozenset[str]()) for child in function.body]
+    while waiting:
+        node, taken = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+            continue
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            found |= {ast.unparse(node.exc.func).rpartition(".")[2]} - taken
+        handled = [ast.unparse(one.type) for one in node.handlers if one.type] if isinstance(node, ast.Try) else []
+        inside = taken | set(re.findall(r"\w+", " ".join(handled)))
+        tried = {id(one) for one in node.body} if isinstance(node, ast.Try) else set()
+        waiting += [(child, inside if id(child) in tried else taken) for child in ast.iter_child_nodes(node)]
+    return found
+
+
+def test_a_public_function_names_the_errors_of_ours_that_it_raises() -> None:
+    """Who calls it must know; functions without a docstring, such as those of a protocol, are left out."""
+    ours = {name for name, kind in vars(errors).items() if isinstance(kind, type)}
+    silent = []
+    for path in modules(("cutegen_core",)):
+        for node in nodes_of(path):
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and ast.get_docstring(node):
+                missing = {name for name in raised(node) & ours if name not in str(ast.get_docstring(node))}
+                silent += [f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: {name}" for name in missing]
+    assert silent == []
 
 
 def test_our_own_processes_on_a_gpu_are_recognised() -> None:
@@ -156,7 +267,7 @@ def test_what_is_done_to_a_tab_for_good_is_done_to_the_tests_own() -> None:
 
 
 def visible_texts(path: Path) -> list[tuple[int, str]]:
-    """The strings of a module that are no docstrings and no names: those with a space, each with its line."""
+    """Return the strings of a module that are no docstrings and no names: those with a space, each with its line."""
     nodes = nodes_of(path)
     bodies = (node.body for node in nodes if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef))
     docs = {id(one.value) for body in bodies for one in body if isinstance(one, ast.Expr)}

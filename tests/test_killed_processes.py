@@ -59,7 +59,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def deaths(home: Path) -> list[dict[str, int]]:
-    """What was durable when a process died, for each death."""
+    """Return what was durable when a process died, for each death."""
     file = home / "deaths"
     return [json.loads(line)["events"] for line in file.read_text().splitlines()] if file.exists() else []
 

@@ -176,7 +176,7 @@ def cpu_limit(seconds):
 
 
 def seconds_of(entry, text, limit):
-    """The processor time that an entry takes for a text; infinite where it does not come back."""
+    """Return the processor time that an entry takes for a text; infinite where it does not come back."""
     begun = time.process_time()
     try:
         with cpu_limit(4 * limit):
@@ -189,7 +189,7 @@ def seconds_of(entry, text, limit):
 
 
 def slow_units(name, length, units):
-    """The units of which a text of this length takes the entry longer than is linear, with the seconds.
+    """Return the units of which a text of this length takes the entry longer than is linear, with the seconds.
 
     What is too long gets three more tries: the interpreter may have collected garbage, and on a busy machine two
     threads share a core's caches.

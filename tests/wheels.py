@@ -9,14 +9,14 @@ from tests.places import ROOT
 
 
 def listed(*folders: str) -> list[str]:
-    """Files of the clone that are, or would be, in git."""
+    """Return files of the clone that are, or would be, in git."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", *folders]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
     return [name for name in names if name and (ROOT / name).exists()]
 
 
 def built(folder: Path) -> Path:
-    """The wheel, in `folder`."""
+    """Return the wheel, in `folder`."""
     clone = folder / "clone"
     for name in listed():
         (clone / name).parent.mkdir(parents=True, exist_ok=True)

@@ -42,7 +42,6 @@ APPROXIMATE = Closeness(8, 1e-5, "intrinsics that are approximations on a GPU an
 ANY_ORDER = Closeness(8, 1e-5, "atomics add in any order")
 TENSOR_CORE = Closeness(8, 1e-5, "a tensor-core instruction sums in an order and with a rounding of its own")
 SMALL_FLOAT = Closeness(1, 0.0, "float32 differences that round to the other neighbour of a 16-bit value")
-SMALL_FLOAT_LOOSE = Closeness(2, 1e-3, "differences of 16-bit arithmetic")
 
 
 class Difference(NamedTuple):
@@ -75,7 +74,7 @@ def values(data: bytes, spec: TensorSpec) -> np.ndarray:
 
 
 def difference(gpu: bytes, emulator: bytes, spec: TensorSpec, allowed: Closeness) -> Difference:
-    """Compares two outputs of the same tensor element by element."""
+    """Compare two outputs of the same tensor element by element."""
     total = spec.numel
     if gpu == emulator:
         return Difference(0.0, 0.0, 0.0, 0, 0, total)

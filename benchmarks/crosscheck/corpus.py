@@ -133,7 +133,7 @@ DOCUMENTED = {
 
 
 def cases() -> tuple[Case, ...]:
-    """Every candidate, the playbook's first."""
+    """Return every candidate, the playbook's first."""
     wrong = _written(WRONG, KERNELS / "wrong", wrong=True)
     return (*_playbook(), *_existing(), *_written(WRITTEN, KERNELS), *wrong)
 
@@ -179,13 +179,13 @@ def _written(table: dict[str, Written], folder: Path, *, wrong: bool = False) ->
 
 
 def problem_of(case: Case) -> Problem:
-    """The case's problem with its workloads."""
+    """Return the case's problem with its workloads."""
     own = Path(case.problem)
     return library.read_problem(own) if own.suffix == ".py" else library.load(case.problem)
 
 
 def source_of(case: Case, reference: Reference) -> str:
-    """The kernel file; a playbook variant is written from the reference's graph."""
+    """Return the kernel file; a playbook variant is written from the reference's graph."""
     if case.source:
         return case.source
     workload = reference.problem.with_role(WorkloadRole.BENCHMARK)[0]
@@ -194,7 +194,7 @@ def source_of(case: Case, reference: Reference) -> str:
 
 
 def workloads_of(problem: Problem) -> tuple[Workload, ...]:
-    """The largest ragged and the largest other workload with given values, and the first adversarial one."""
+    """Return the largest ragged and the largest other workload with given values, and the first adversarial one."""
     small = problem.with_role(WorkloadRole.EMULATOR)
     given = [w for w in small if w.values is Values.GIVEN]
     ragged = [w for w in given if w.name in ("ragged", "prime")] or given[:1]

@@ -67,7 +67,7 @@ class Results:
 def measure(
     folder: Folder, results: Path, executor: Executor, say: Callable[[str], None], limit_s: float, only: str = ""
 ) -> Results:
-    """Runs what is not in `results` yet, for at most `limit_s` seconds, and writes the file as it goes."""
+    """Run what is not in `results` yet, for at most `limit_s` seconds, and write the file as it goes."""
     begun = time.monotonic()
     kept = Results.read(results)
     wanted = [record for record in folder.all() if record.cubin and only in record.name]
@@ -93,7 +93,7 @@ def measure(
 
 
 def _stale(found: Record | None, record: Record) -> bool:
-    """Whether the GPU has not seen this cubin with these inputs; another emulator changes neither."""
+    """Tell whether the GPU has not seen this cubin with these inputs; another emulator changes neither."""
     if found is None or (found.refused and found.refused.kind == NO_VERDICT):
         return True
     given = [[run.inputs for run in each.runs] for each in (found, record)]
@@ -101,7 +101,7 @@ def _stale(found: Record | None, record: Record) -> bool:
 
 
 def _candidate(record: Record, folder: Folder, kept: Results, executor: Executor, *, checked: bool) -> Record:
-    """All of a candidate's runs; a machine that fails is no verdict, and the next candidate may do better."""
+    """Make all of a candidate's runs; a machine that fails is no verdict, and the next candidate may do better."""
     kernel = parse(record.source)
     empty = replace(record, source="", runs=(), refused=None)
     try:
@@ -127,7 +127,7 @@ def _compared(first: Ran, second: Ran, kernel: KernelFile) -> Ran:
 
 
 def _sanitized(done: Record, record: Record, folder: Folder, executor: Executor) -> Record:
-    """The first workload, which is the smallest, under compute-sanitizer."""
+    """Run the first workload, which is the smallest, under compute-sanitizer."""
     kernel, run = parse(record.source), record.runs[0]
     if done.runs[0].plain and done.runs[0].plain.status is Status.TIMEOUT:
         return done  # an endless kernel would use up every tool's limit
@@ -184,7 +184,7 @@ class _Once:
         return self.scratch / f"{spec.name}.out"
 
     def _keep(self, data: bytes, kept: Results) -> str:
-        """Outputs that the emulator gave, too, are in the folder already."""
+        """Keep the outputs; those that the emulator gave, too, are in the folder already."""
         key = Folder.key(data)
         emulated = self.run.plain.outputs.values() if self.run.plain else ()
         if key not in emulated:

@@ -55,7 +55,7 @@ class _Bench:
 
 
 def emulate(cases: Iterable[Case], folder: Folder, say: Callable[[str], None], *, again: bool = False) -> None:
-    """Every case whose record is missing or made from something else; `again` for all of them."""
+    """Emulate every case whose record is missing or made from something else; `again` for all of them."""
     executor, compiler = CpuExecutor(), Compiler(DEVICE.arch)
     installed = executor.prepare(say)
     with TemporaryDirectory(prefix="cutegen-crosscheck-") as scratch, ExitStack() as stack:
@@ -84,7 +84,7 @@ def _one(case: Case, bench: _Bench, emulator: str, say: Callable[[str], None], a
 
 
 def summary(record: Record) -> str:
-    """The verdict in a few words."""
+    """Return the verdict in a few words."""
     end = verdict(record)
     return f"{end.status} {end.kind} {end.message}"[:150]
 

@@ -79,7 +79,7 @@ class Record:
 
 
 def verdict(record: Record) -> Ran:
-    """The first thing that went wrong, or the last run."""
+    """Return the first thing that went wrong, or the last run."""
     if record.refused:
         return record.refused
     ends = [ran for run in record.runs for ran in (run.checked, run.plain, run.again) if ran]
@@ -87,7 +87,7 @@ def verdict(record: Record) -> Ran:
 
 
 def ended(executed: Executed) -> Ran:
-    """What an execution says, without its outputs."""
+    """Return what an execution says, without its outputs."""
     found = executed.findings[0] if executed.findings and executed.status is not Status.PASSED else None
     kind, line = (found.kind, found.line) if found else ("", 0)
     return Ran(executed.status, executed.message, kind, line, seconds=round(executed.seconds, 3))
@@ -102,11 +102,11 @@ class Folder:
 
     @staticmethod
     def key(data: bytes) -> str:
-        """The content key of a blob."""
+        """Return the content key of a blob."""
         return content_key(data)
 
     def put(self, data: bytes) -> str:
-        """Keeps a blob and returns its key."""
+        """Keep a blob and return its key."""
         key = content_key(data)
         path = self._blob(key)
         if not path.exists():
@@ -128,7 +128,7 @@ class Folder:
             yield as_json.load(Record, path.read_text())
 
     def prune(self) -> None:
-        """Removes blobs no record names."""
+        """Remove blobs no record names."""
         text = "".join(path.read_text() for path in self.path.glob("*.json"))
         for blob in (self.path / "blobs").iterdir():
             if blob.stem not in text:

@@ -58,7 +58,7 @@ class Row:
 
 
 def report(folder: Folder, results: Path) -> tuple[Row, ...]:
-    """The table, also as results/crosscheck_h200.json and .md."""
+    """Return the table, also written as results/crosscheck_h200.json and .md."""
     found = Results.read(results)
     rows = tuple(_rows(folder, found))
     counts = Counter(row.agreement for row in rows)
@@ -116,7 +116,7 @@ def _pairs(gpu: Record, record: Record) -> Iterator[tuple[Run, Run]]:
 
 
 def _judged(run: Run, mine: Run, outputs: Mapping[str, bytes], reference: Reference) -> Run:
-    """The GPU's run with the reference's comparison in it."""
+    """Return the GPU's run with the reference's comparison in it."""
     if run.plain is None or run.plain.status is not Status.PASSED:
         return run
     if mine.plain and mine.plain.outputs == run.plain.outputs:

@@ -59,7 +59,7 @@ _HEAD = (
 
 
 def measure(settings: RunSettings) -> RunResult:
-    """The result of a run in a process of its own."""
+    """Return the result of a run in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "settings.json"
         path.write_text(as_json.dump(settings))
@@ -76,7 +76,7 @@ def epochs(result: RunResult, aggregate: str, mode: PipelineMode) -> list[EpochR
 
 
 def rows(result: RunResult) -> Iterator[dict[str, Any]]:
-    """One per aggregate."""
+    """Yield a row for each aggregate."""
     settings = result.settings
     own = settings.aggregate
     torch_s = min(one.epoch_s for one in result.aggregates if one.aggregate in TORCH_AGGREGATES)
@@ -105,7 +105,7 @@ def waited(report: EpochReport) -> float:
 
 
 def bound(one: AggregateTimes, reports: list[EpochReport]) -> float | None:
-    """The epoch over what would be left of it; other stages may then be the longest."""
+    """Return the epoch over what would be left of it; other stages may then be the longest."""
     if one.share is None:
         return None
     others = statistics.median(max(r.times.prepare / r.times.threads, r.times.transfer) for r in reports)

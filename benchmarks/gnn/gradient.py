@@ -60,7 +60,7 @@ TORCHS = "embedding_bag"
 
 
 def plugged(compilers: int) -> list[ChosenAggregate]:
-    """The playbook's kernels, compiled for this device; each pair under two names."""
+    """Return the playbook's kernels, compiled for this device; each pair under two names."""
     bench = GatherBench(torch.device("cuda"), 1, compilers=compilers)
     try:
         with ThreadPoolExecutor(3) as pool:
@@ -80,7 +80,7 @@ def _chosen(name: str, kernel: GatherMean) -> ChosenAggregate:
 
 
 def torchs_own() -> list[ChosenAggregate]:
-    """What stands in for the kernels without a GPU."""
+    """Return what stands in for the kernels without a GPU."""
     gradients = (Gradient.DETERMINISTIC, Gradient.ANY)
     return [
         choose_aggregate(TORCHS, gradient)._replace(name=f"{name}{again}")
@@ -97,7 +97,7 @@ def measure(settings: RunSettings, graph: GraphData, aggregates: Sequence[Chosen
 
 
 def rows(result: RunResult) -> list[dict[str, Any]]:
-    """One per contestant."""
+    """Return a row for each contestant."""
     by_name: dict[str, list[EpochReport]] = {}
     for report in result.epochs:
         by_name.setdefault(report.aggregate, []).append(report)

@@ -127,7 +127,7 @@ def one_batch(graph: GraphData, seeds: Ids) -> Mapping[str, Any]:
 
 
 def prepare(graph: GraphData, batches: list[Ids]) -> Mapping[str, Any]:
-    """The loader with one and two threads: milliseconds a batch on the clock, and of a thread's work per batch."""
+    """Time the loader with one and two threads: milliseconds a batch on the clock, and of a thread's work per batch."""
     from cutegen_core.workloads.gnn.sampling.loader import BatchLoader
     from cutegen_core.workloads.gnn.sampling.slots import SlotPool
 
@@ -155,7 +155,7 @@ def prepare(graph: GraphData, batches: list[Ids]) -> Mapping[str, Any]:
 
 
 def transposing() -> Mapping[str, Any]:
-    """Milliseconds of a thread's processor time for a batch: drawing it, and transposing its inner hops."""
+    """Return milliseconds of a thread's processor time for a batch: drawing it, and transposing its inner hops."""
     from cutegen_core.workloads.gnn.sampling.packed import PackedBuffers
 
     name = "power law, 1M nodes"

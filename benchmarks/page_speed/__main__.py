@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def _measure(part: str, home: Path) -> dict[str, Any]:
-    """One part over a workspace of its own."""
+    """Run one part over a workspace of its own."""
     store = Store()
     if part == "first_picture":
         with chromium() as browser:

@@ -27,7 +27,7 @@ USEFUL = {
 
 
 def page_changes(page: Page, url: str, rounds: int) -> dict[str, Any]:
-    """The first visits (which compile a layout and look at the machine) are told apart from the changes after them."""
+    """Time every change of pages, first visits apart: they compile a layout and look at the machine."""
     watch.opened(page, url, USEFUL["Start"][1])
     titles = [text.strip() for text in page.locator(LINKS).all_inner_texts()]
     if unknown := set(titles) - set(USEFUL):
@@ -53,7 +53,7 @@ def _go(page: Page, title: str) -> float:
 
 
 def _walk(titles: list[str]) -> Iterator[tuple[str, str]]:
-    """A closed walk from the first page in which every change occurs once."""
+    """Return a closed walk from the first page in which every change occurs once."""
     left = {one: [other for other in titles if other != one] for one in titles}
     stack, closed = [titles[0]], []
     while stack:  # Hierholzer: every page has as many ways in as out

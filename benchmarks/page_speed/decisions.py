@@ -56,7 +56,7 @@ def _steps(page: Page) -> int:
 
 
 def _settled(*pages: Page) -> None:
-    """The engine waits, and no page is being drawn."""
+    """Wait until the engine waits, and no page is being drawn."""
     quiet = Sign('[data-test-script-state="notRunning"]')
     for page in pages:
         watch.arm(page, (quiet, Sign(CHIP, "awaiting review|stopped")), event="")
@@ -73,7 +73,7 @@ def _next_step(step: int) -> Sign:
 
 
 def _on_its_way(step: int) -> Sign:
-    """The trial runs; a kernel that was tried before has its verdict at once, and the next step begins."""
+    """Return the sign that the trial runs, or that the next step begins: a kernel tried before has a verdict."""
     return Sign(f"{CHIP}, {HEADER}", f"running|steps {step + 1} of")
 
 
@@ -93,7 +93,7 @@ that follow each other are the same, or the first would still be shown as sent."
 
 
 def decisions(started: Browser, url: str, store: Store, rounds: int) -> dict[str, object]:
-    """Each kind in turn on one session of the playbook that waits before every change, in two windows."""
+    """Time each kind of decision in turn, in two windows, on a playbook session that waits before every change."""
     problem = next(p for p in library.catalogue() if p.name == "softmax")
     session = start.create(
         store,

@@ -25,7 +25,7 @@ PROBLEMS = ("relu", "relu")
 
 
 def under_load(started: Browser, url: str, store: Store, session: str, rounds: int, visits: int) -> dict[str, Any]:
-    """Decisions of a third session, and the address of `session` in a browser that knows nothing of the application."""
+    """Time decisions of a third session, and the address of `session` in a browser that has loaded nothing yet."""
     signs = (Sign(".st-key-code-pane", "\\w"), Sign(".st-key-evidence-body", "\\w"))
     with compiling(store) as busy:
         decided = decisions(started, url, store, rounds=rounds)
@@ -42,7 +42,7 @@ def under_load(started: Browser, url: str, store: Store, session: str, rounds: i
 
 @contextmanager
 def compiling(store: Store) -> Iterator[list[str]]:
-    """Sessions at work until the context is left; each has finished a step before it is entered."""
+    """Keep sessions at work until the context is left; each has finished a step before it is entered."""
     sessions = [
         start.create(store, library.load(name), answered_by=AnsweredBy.PERSON, executor=ExecutorKind.CPU,
                      max_steps=1000) for name in PROBLEMS

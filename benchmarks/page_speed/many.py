@@ -43,7 +43,7 @@ def fill(store: Store, sessions: int, steps: int) -> str:
 
 
 def many_sessions(home: Path, started: Browser, store: Store, long: str, visits: int) -> dict[str, Any]:
-    """`long` is the id of the longest session."""
+    """Time pages over many sessions; `long` is the id of the longest."""
     listed, listing = [], []
     for _ in range(visits):
         before = _cpu_of_children()
@@ -99,7 +99,7 @@ def _cpu_of_children() -> float:
 
 
 def _folding(events: Sequence[Recorded]) -> dict[str, Any]:
-    """Microseconds of processor time per event, for a quarter, a half and all of the events: equal where linear."""
+    """Return microseconds of processor time per event for a quarter, a half and all of the events: equal if linear."""
     found = {}
     for part in (4, 2, 1):
         some = events[: len(events) // part]
@@ -109,14 +109,14 @@ def _folding(events: Sequence[Recorded]) -> dict[str, Any]:
 
 
 def _cpu_of(act: Callable[[], object]) -> float:
-    """Milliseconds of processor time that it takes in this process."""
+    """Return milliseconds of processor time that it takes in this process."""
     begun = time.process_time()
     act()
     return 1000 * (time.process_time() - begun)
 
 
 def _took_ms(act: Callable[[], object]) -> float:
-    """How long it takes."""
+    """Return how many seconds it takes."""
     begun = time.monotonic()
     act()
     return 1000 * (time.monotonic() - begun)

@@ -17,8 +17,10 @@ ROWS = ".st-key-steps >>> .row"
 
 
 def first_picture(home: Path, started: Browser, visits: int) -> dict[str, Any]:
-    """From the navigation of a browser that knows nothing of the page yet, as soon as the server answers; and from the
-    start of the server's process."""
+    """Time the first useful picture of a browser that has loaded nothing yet.
+
+    From its navigation, as soon as the server answers, and from the start of the server's process.
+    """
     since_up, since_start = [], []
     for _ in range(visits):
         begun = time.monotonic()
@@ -29,7 +31,7 @@ def first_picture(home: Path, started: Browser, visits: int) -> dict[str, Any]:
 
 
 def long_session(started: Browser, url: str, session: str, steps: int, visits: int) -> dict[str, Any]:
-    """The timeline with its newest and its oldest step, the source and the evidence: until all can be seen.
+    """Time the timeline with its newest and its oldest step, the source and the evidence: until all can be seen.
 
     A click opens it in a browser that has the application loaded; the address also in one that has to load it first.
     """

@@ -31,7 +31,7 @@ from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 
 T = TypeVar("T")
-KERNEL = Path(__file__).parent.parent.parent / "tests" / "data" / "relu.cu"
+KERNEL = Path(__file__).parents[2] / "tests" / "data" / "relu.cu"
 ORDER = "ABBA"
 """A: nobody looks; B: the viewers do."""
 STEP_S = 120.0
@@ -48,7 +48,7 @@ class Viewer:
         self._timers: dict[str, asyncio.Task[None]] = {}
 
     async def look(self) -> None:
-        """Until cancelled."""
+        """Ask again and again until cancelled."""
         async with websockets.connect(self.address, subprotocols=[websockets.Subprotocol("streamlit")],
                                       max_size=None) as socket:  # fmt: skip
             await self._ask(socket)
@@ -101,7 +101,7 @@ class Viewer:
 
 @contextmanager
 def looking(url: str, session: str, count: int) -> Iterator[list[Viewer]]:
-    """That many viewers, until the context is left; each has received the session before it is entered."""
+    """Open that many viewers, until the context is left; each has received the session before it is entered."""
     viewers = [Viewer(url, session) for _ in range(count)]
     loop, leave = asyncio.new_event_loop(), asyncio.Event()
     thread = threading.Thread(target=loop.run_until_complete, args=(_look(viewers, leave),), name="viewers")
@@ -125,7 +125,7 @@ async def _look(viewers: Sequence[Viewer], leave: asyncio.Event) -> None:
 
 
 def viewers(url: str, store: Store, count: int, rounds: int, steps: int) -> dict[str, Any]:
-    """`rounds` times A B B A with `steps` steps in each turn."""
+    """Take `rounds` times A B B A with `steps` steps in each turn."""
     problem = library.load("relu")
     session = start.create(store, problem, answered_by=AnsweredBy.PERSON, executor=ExecutorKind.CPU, max_steps=1000)
     step(store, session)  # what is only done once is not measured
@@ -152,7 +152,7 @@ def viewers(url: str, store: Store, count: int, rounds: int, steps: int) -> dict
 
 
 def step(store: Store, session: str) -> float:
-    """Seconds of one step, from the engine's own events."""
+    """Return seconds of one step, from the engine's own events."""
     _until(lambda: views.session_view(store, session).state.status is SessionState.AWAITING_REVIEW)
     source = f"{KERNEL.read_text()}\n// {randbits(62)}\n__device__ int edit_{randbits(30)};\n"
     state = views.session_view(store, session).state

@@ -76,7 +76,7 @@ class Seen(NamedTuple):
 
 
 def arm(page: Page, signs: Sequence[Sign], *, path: str = "", event: str = "click", answer: Sign | None = None) -> None:
-    """From now on: the next `event` starts the clock, the signs (on a page whose address ends with `path`) stop it.
+    """Arm the clock: the next `event` starts it, the signs (on a page whose address ends with `path`) stop it.
 
     Args:
         answer: a sign that can come before them, and go again.
@@ -85,17 +85,17 @@ def arm(page: Page, signs: Sequence[Sign], *, path: str = "", event: str = "clic
 
 
 def seen(page: Page) -> Seen:
-    """Waits for the signs; an error names what did not come."""
+    """Wait for the signs; an error names what did not come."""
     return Seen(*map(float, page.evaluate(f"window.cgWatch.seen({PATIENCE_MS})")))
 
 
 def began_ms(page: Page) -> float:
-    """When the event happened, in milliseconds since the epoch."""
+    """Return when the event happened, in milliseconds since the epoch."""
     return float(page.evaluate("performance.timeOrigin + window.cgWatch.begun"))
 
 
 def opened(page: Page, url: str, signs: Sequence[Sign]) -> float:
-    """Milliseconds from the navigation to this address until all signs can be seen."""
+    """Return the milliseconds from the navigation to this address until all signs can be seen."""
     page.goto(url, wait_until="commit")
     arm(page, signs, event="")
     return seen(page).took_ms

@@ -41,6 +41,7 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def read_kernel(path: Path) -> bytes:
+    """Return the bytes of a kernel file; UsageError where it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:

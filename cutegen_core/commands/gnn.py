@@ -33,7 +33,11 @@ _STOP_S = 10.0
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train, infer or bench as the options say."""
+    """Train, infer or bench as the options say.
+
+    Raises:
+        UsageError: --save names a folder that does not exist.
+    """
     settings = _settings(arguments)
     if arguments.save and not arguments.save.absolute().parent.is_dir():
         raise UsageError(f"--save: there is no folder {arguments.save.absolute().parent}")
@@ -50,7 +54,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def convert(arguments: argparse.Namespace) -> int:
-    """Convert a graph in a process of its own, which dies with this one."""
+    """Convert a graph in a process of its own, which dies with this one.
+
+    Raises:
+        UsageError: the conversion ended with an error.
+    """
     paths = [str(arguments.path.expanduser()), str(arguments.output.expanduser())]
     command = parent.command(CONVERTER, *paths, *(["--undirected"] if arguments.undirected else []))
     done = subprocess.run(command, env=_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)

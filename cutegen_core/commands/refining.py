@@ -113,8 +113,14 @@ def _effort(arguments: argparse.Namespace) -> Effort:
 
 
 def choose_model(arguments: argparse.Namespace) -> str:
-    """Return the name of the model settings to use; write `--base-url` into `models.toml`, as settings of its own or
-    into those of that name, whose prices and limits stay."""
+    """Return the name of the model settings to use.
+
+    `--base-url` is written into `models.toml`: as settings of its own, or into those of that name, whose prices and
+    limits stay.
+
+    Raises:
+        UsageError: --base-url is given without --model.
+    """
     models = model_settings.read()
     if not arguments.base_url:
         return str(arguments.model)

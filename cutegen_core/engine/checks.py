@@ -116,6 +116,7 @@ class _Asker(SilentWatch):
         return bool(self._gone.poll(0))
 
     def tell(self, message: dict[str, object]) -> None:
+        """Send a message to the command; StoppedError where it has ended."""
         try:
             self._connection.sendall(json.dumps(message).encode() + b"\n")
         except ConnectionError:

@@ -88,7 +88,11 @@ class Reference:
         forking.shared().prepare([PROGRAM])
 
     def source(self, workload: Workload) -> str:
-        """Return the reference's source with the workload's sizes; line numbers stay those of the file."""
+        """Return the reference's source with the workload's sizes; line numbers stay those of the file.
+
+        Raises:
+            ProblemError: the file lacks a size that the workload sets.
+        """
         try:
             return problem_source.with_sizes(self.problem.source, self._slots, workload.sizes)
         except KeyError as error:
@@ -208,7 +212,11 @@ class Reference:
         return {**facts, **known}
 
     def typical_workload(self) -> Workload:
-        """Return the largest small workload whose values are as given."""
+        """Return the largest small workload whose values are as given.
+
+        Raises:
+            ProblemError: the problem has no workloads.
+        """
         small = self.problem.with_role(WorkloadRole.EMULATOR) or self.problem.workloads[:1]
         if not small:
             raise ProblemError(f"{self.problem.origin}: has no workloads to look at.")

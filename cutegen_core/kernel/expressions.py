@@ -52,6 +52,7 @@ class Scope:
     numbers: Mapping[str, Number] = field(default_factory=dict)
 
     def find_number(self, name: str) -> Number:
+        """Return the number of this name; ExpressionError, with the nearest known name, where there is none."""
         if name in self.numbers:
             return self.numbers[name]
         if name in self.tensors:
@@ -59,6 +60,7 @@ class Scope:
         raise ExpressionError(f"unknown name '{name}'{suggest_name(name, [*self.numbers, *self.tensors])}")
 
     def find_tensor(self, name: str) -> TensorFacts:
+        """Return the facts of the tensor of this name; ExpressionError, with the nearest one, where there is none."""
         if name in self.tensors:
             return self.tensors[name]
         kind = "is a number, not a tensor" if name in self.numbers else "is not a tensor of this problem"

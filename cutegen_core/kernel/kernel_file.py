@@ -16,6 +16,7 @@ from math import prod
 from random import Random
 
 from cutegen_core.kernel.expressions import Number, suggest_name
+from cutegen_core.kernel.plan_limits import DeviceNumbers
 from cutegen_core.kernel.plan_read import read_plan
 from cutegen_core.kernel.plan_records import (
     Instance,
@@ -28,7 +29,7 @@ from cutegen_core.kernel.plan_records import (
     ScratchSpec,
     TensorMapSpec,
 )
-from cutegen_core.kernel.plan_resolve import DeviceNumbers, check_where, complete_params, resolve_plan
+from cutegen_core.kernel.plan_resolve import check_where, complete_params, resolve_plan
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import LaunchPlan
 from cutegen_core.records.problem import Signature

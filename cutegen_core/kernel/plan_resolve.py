@@ -2,8 +2,8 @@
 
 1. Complete and check the parameters (`complete_params`); evaluate `[let]` in order.
 2. Evaluate the scratch buffers, the launches whose `when` is true, and the tensor maps that these launches use.
-3. Compare threads, grid, cluster and shared memory with the device, and tensor maps with the rules of descriptors
-   (`tensor_map_rules`); each message states the value and the limit.
+3. Compare threads, grid, cluster and shared memory with the device (`plan_limits`), and tensor maps with the rules of
+   descriptors (`tensor_map_rules`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Protocol
 
 from cutegen_core.kernel.expressions import ExpressionError, Number, Scope, TensorFacts, suggest_name
+from cutegen_core.kernel.plan_limits import MAX_SCRATCH_BYTES, DeviceNumbers, check_launch, format_size
 from cutegen_core.kernel.plan_once import check_once, kept_scratch
 from cutegen_core.kernel.plan_records import (
     DEVICE_NAMES,
@@ -42,31 +42,8 @@ from cutegen_core.records.launch import (
 )
 from cutegen_core.records.problem import Signature, TensorSpec
 
-MAX_THREADS = 1024
-MAX_BLOCK: Dim3 = (1024, 1024, 64)
-MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
-MAX_CLUSTER = 8
-MAX_SCRATCH_BYTES = 16 << 30
 TENSOR_MAP_ARCH = 90
 _NAME = re.compile(r"\b[A-Za-z_]\w*\b")
-
-
-class DeviceNumbers(Protocol):
-    """The properties of the device that a plan may use (`machine.device.Device` has them).
-
-    Attributes:
-        arch: such as "sm_90a"; expressions see the number 90.
-        smem_max: most shared memory of one block, in bytes.
-    """
-
-    @property
-    def arch(self) -> str: ...
-    @property
-    def sm_count(self) -> int: ...
-    @property
-    def smem_max(self) -> int: ...
-    @property
-    def warp_size(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -176,7 +153,7 @@ def _resolve_scratch(spec: ScratchSpec, scope: Scope, *, kept: bool) -> Scratch:
     size = TensorSpec(name, dtype, extents).nbytes
     if size > MAX_SCRATCH_BYTES:
         raise KernelFileError(
-            f"scratch {name} needs {_format_size(size)} (at most {_format_size(MAX_SCRATCH_BYTES)})", line
+            f"scratch {name} needs {format_size(size)} (at most {format_size(MAX_SCRATCH_BYTES)})", line
         )
     return Scratch(name, dtype, extents, spec.zero, kept)
 
@@ -192,10 +169,7 @@ def _resolve_launch(spec: LaunchSpec, context: _Context) -> Launch | None:
     smem = _evaluate_integer(spec.smem, context.scope, "smem") if spec.smem else 0
     if prod(grid) == 0 and min(grid) == 0 and context.outputs_empty:
         return None
-    _check_grid(grid, spec)
-    _check_block(block, spec)
-    _check_cluster(cluster, grid, spec)
-    _check_smem(smem, spec, context.device)
+    check_launch(spec, grid, block, cluster, smem, context.device)
     args = tuple(_resolve_argument(a, context) for a in spec.args)
     return Launch(_instance(spec, context), grid, block, smem, args, cluster, spec.cooperative, spec.line, spec.once)
 
@@ -282,58 +256,3 @@ def _evaluate_integer(located: Located, scope: Scope, what: str) -> int:
         return located.expression.evaluate_integer(scope)
     except ExpressionError as error:
         raise KernelFileError(f"{what}: {error}", located.line) from error
-
-
-def _check_grid(grid: Dim3, spec: LaunchSpec) -> None:
-    line = spec.grid[0].line
-    if min(grid) < 1:
-        raise KernelFileError(
-            f"{spec.function}: grid {grid} launches nothing although there are elements to write; "
-            f"every grid entry must be at least 1 (a launch that does not always apply takes a 'when')", line
-        )  # fmt: skip
-    for axis, extent, most in zip("xyz", grid, MAX_GRID, strict=True):
-        if extent > most:
-            raise KernelFileError(f"{spec.function}: grid {axis} is {extent}; the limit is {most}", line)
-
-
-def _check_block(block: Dim3, spec: LaunchSpec) -> None:
-    line = spec.block[0].line
-    if min(block) < 1:
-        raise KernelFileError(f"{spec.function}: block {block}: every entry must be at least 1", line)
-    if prod(block) > MAX_THREADS:
-        raise KernelFileError(
-            f"{spec.function}: block {block} has {prod(block)} threads; the limit is {MAX_THREADS}", line
-        )
-    for axis, extent, most in zip("xyz", block, MAX_BLOCK, strict=True):
-        if extent > most:
-            raise KernelFileError(f"{spec.function}: block {axis} is {extent}; the limit is {most}", line)
-
-
-def _check_cluster(cluster: Dim3, grid: Dim3, spec: LaunchSpec) -> None:
-    if cluster == (1, 1, 1):
-        return
-    line = spec.cluster[0].line
-    if min(cluster) < 1 or prod(cluster) > MAX_CLUSTER:
-        raise KernelFileError(f"{spec.function}: cluster {cluster} must have 1 to {MAX_CLUSTER} blocks", line)
-    for axis, extent, blocks in zip("xyz", cluster, grid, strict=True):
-        if blocks % extent:
-            raise KernelFileError(
-                f"{spec.function}: grid {axis} ({blocks}) is not a multiple of cluster {axis} ({extent})", line
-            )
-
-
-def _check_smem(smem: int, spec: LaunchSpec, device: DeviceNumbers) -> None:
-    if smem < 0:
-        raise KernelFileError(f"{spec.function}: smem is {smem} bytes; it cannot be negative", spec.line)
-    if smem > device.smem_max:
-        line = spec.smem.line if spec.smem else spec.line
-        raise KernelFileError(
-            f"{spec.function}: a block asks for {smem} bytes of shared memory ({_format_size(smem)}); "
-            f"{device.arch} allows {device.smem_max} ({_format_size(device.smem_max)})", line
-        )  # fmt: skip
-
-
-def _format_size(size: int) -> str:
-    if size < 1 << 20:
-        return f"{size / (1 << 10):.1f} KiB"
-    return f"{size / (1 << 20):.1f} MiB" if size < 1 << 30 else f"{size / (1 << 30):.1f} GiB"

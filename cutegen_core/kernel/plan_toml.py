@@ -18,14 +18,17 @@ from cutegen_core.kernel.plan_records import DEVICE_NAMES, Located
 from cutegen_core.records.errors import KernelFileError
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CPP_WORDS = frozenset(
+CPP_WORDS = frozenset(
     """
-    alignas alignof asm auto bool break case catch char class const constexpr continue decltype default delete do double
-    else enum explicit extern false float for friend goto half if inline int long main mutable namespace new nullptr
-    operator private protected public register return short signed sizeof static struct switch template this throw true
-    try typedef typename union unsigned using virtual void volatile while
-    """.split()  # noqa: SIM905 - a list of 66 quoted words is harder to read
+    alignas alignof and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl const
+    const_cast constexpr continue decltype default delete do double dynamic_cast else enum explicit export extern
+    false float for friend goto half if inline int long main mutable namespace new noexcept not_eq nullptr operator
+    or_eq private protected public register reinterpret_cast return short signed sizeof static static_assert
+    static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned using
+    virtual void volatile wchar_t while xor xor_eq
+    """.split()  # noqa: SIM905 - a list of 90 quoted words is harder to read
 )
+"""Words of C++ that no name may be; those that Python keeps, too, are refused before."""
 _MAX_TABLES = {"launch": 64, "scratch": 32, "tensormap": 32}
 _MAX_NAME = 64
 
@@ -82,7 +85,11 @@ def _count_valid_lines(toml: str) -> int:
 
 
 def read_table(data: Mapping[str, Any], name: str, where: KeyLines) -> dict[str, Any]:
-    """Return the section [name]; empty if there is none."""
+    """Return the section [name]; empty if there is none.
+
+    Raises:
+        KernelFileError: it is no single table.
+    """
     table = data.get(name, {})
     if not isinstance(table, dict):
         raise KernelFileError(f"[{name}] must be one table, written [{name}]", where.at(name))
@@ -90,7 +97,11 @@ def read_table(data: Mapping[str, Any], name: str, where: KeyLines) -> dict[str,
 
 
 def read_tables(data: Mapping[str, Any], name: str, where: KeyLines) -> list[dict[str, Any]]:
-    """Return the sections [[name]]."""
+    """Return the sections [[name]].
+
+    Raises:
+        KernelFileError: it is no list of tables, or there are too many.
+    """
     tables = data.get(name, [])
     if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
         raise KernelFileError(f"[{name}] must be written [[{name}]]: there can be several", where.at(name))
@@ -103,7 +114,11 @@ def read_tables(data: Mapping[str, Any], name: str, where: KeyLines) -> list[dic
 def check_keys(
     table: Mapping[str, Any], known: Sequence[str], needed: Sequence[str], what: str, at: Mapping[str, int]
 ) -> None:
-    """Refuse an unknown key and a missing required key."""
+    """Refuse an unknown key and a missing required key.
+
+    Raises:
+        KernelFileError: with the line, and the nearest known key.
+    """
     for key in table:
         if key not in known:
             raise KernelFileError(f"unknown key '{key}' in {what}{suggest_name(key, known)}", at[key])
@@ -113,7 +128,11 @@ def check_keys(
 
 
 def read_expression(value: object, line: int, what: str) -> Located:
-    """Read a number, or an expression in quotes."""
+    """Read a number, or an expression in quotes.
+
+    Raises:
+        KernelFileError: it is neither, or cannot be read.
+    """
     if isinstance(value, int | float):
         value = repr(value)
     if not isinstance(value, str):
@@ -125,7 +144,11 @@ def read_expression(value: object, line: int, what: str) -> Located:
 
 
 def read_expressions(value: object, line: int, what: str, most: int) -> tuple[Located, ...]:
-    """Read a list of at most `most` expressions."""
+    """Read a list of at most `most` expressions.
+
+    Raises:
+        KernelFileError: it is no list, too long, or an expression in it cannot be read.
+    """
     if not isinstance(value, list):
         raise KernelFileError(f'{what} must be a list, such as ["ceil_div(n, 256)"]', line)
     if len(value) > most:
@@ -139,7 +162,7 @@ def check_name(name: str, kind: str, line: int) -> None:
         raise KernelFileError(
             f"the name of a {kind} has {len(name)} characters; at most {_MAX_NAME} are possible", line
         )
-    if not _IDENTIFIER.fullmatch(name) or name in _CPP_WORDS or keyword.iskeyword(name) or name.startswith("__"):
+    if not _IDENTIFIER.fullmatch(name) or name in CPP_WORDS or keyword.iskeyword(name) or name.startswith("__"):
         raise KernelFileError(f"'{name}' cannot be the name of a {kind}: use letters, digits and _, no keyword", line)
     if name in FUNCTIONS or name in DEVICE_NAMES:
         raise KernelFileError(f"'{name}' already has a meaning in expressions; give the {kind} another name", line)

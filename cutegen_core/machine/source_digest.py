@@ -24,6 +24,6 @@ def digest(package: Path, rooms: Iterable[str], versions: Mapping[str, str]) -> 
 
 
 def _is_source(path: Path) -> bool:
-    """Whether it is a file of ours, not one that Python or an editor leaves beside them."""
+    """Tell whether it is a file of ours, not one that Python or an editor leaves beside them."""
     left_over = path.suffix == ".pyc" or path.name.startswith((".", "#")) or path.name.endswith("~")
     return path.is_file() and not left_over

@@ -46,7 +46,11 @@ def find_nvrtc() -> Path:
 
 
 def find_nvrtc_builtins() -> Path:
-    """Return the builtins library. NVRTC opens it by bare name, so load it by path first to get the matching one."""
+    """Return the builtins library. NVRTC opens it by bare name, so load it by path first to get the matching one.
+
+    Raises:
+        MachineError: the package lacks it.
+    """
     library = find_nvrtc()
     found = sorted(library.parent.glob("libnvrtc-builtins.so.13.*"))
     if not found:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from cutegen_core.kernel.expressions import Number
 from cutegen_core.kernel.kernel_file import DeviceNumbers, KernelFile
+from cutegen_core.kernel.plan_limits import MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_SCRATCH_BYTES, MAX_THREADS
 from cutegen_core.kernel.plan_records import LaunchSpec, Located
-from cutegen_core.kernel.plan_resolve import MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_SCRATCH_BYTES, MAX_THREADS
 from cutegen_core.machine.python_text import parse_python_expression
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import Argument, Dim3, Launch, LaunchPlan, ScalarArgument, Scratch, TensorArgument

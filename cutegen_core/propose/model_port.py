@@ -61,6 +61,8 @@ class PlannedCall(Protocol):
 
 
 class Model(Protocol):
+    """What answers prompts: a server, or a recording."""
+
     def plan(self, role: Role, prompt: str, state: State) -> PlannedCall:
         """Reserve what the call may cost; raise BudgetError if that exceeds what is left."""
 

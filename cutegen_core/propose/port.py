@@ -244,8 +244,11 @@ class Proposer(Protocol):
         max_repairs: how many times in a row it wants to mend a failed candidate before going back to the base.
     """
 
-    name: str
-    max_repairs: int
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def max_repairs(self) -> int: ...
 
     def respond(self, request: ProposalRequest) -> Answer:
         """Return the answer to a request; the same request gets the same answer."""

@@ -58,7 +58,7 @@ class Graph:
     Attributes:
         outputs: node names, in the order of the signature's outputs.
         reason: why the trace failed ("data-dependent control flow at line 12"), empty when it succeeded.
-        constants: values of the constant tensors with one element, by node name.
+        constants: node name -> value of a constant tensor with one element.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -87,9 +87,9 @@ class InputFacts:
         symmetric: equal to its transpose in the last two dimensions.
         sparse: holds more exact zeros than chance gives, so that a kernel may skip their products.
         matters: the outputs change when this input changes.
-        distinct: of whole numbers, at least so many of one workload's differ; 0 where that is not known.
-        first, last: of whole numbers, where they are always the same in one workload; -1 where they are not, or that is
-            not known.
+        distinct: least number of different values in one workload, of an input of whole numbers; 0 where not known.
+        first, last: the first and the last element of an input of whole numbers; -1 where they differ between seeds, or
+            are not known.
     """
 
     nonzero: str = ""

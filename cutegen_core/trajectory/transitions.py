@@ -97,7 +97,11 @@ def foresee(state: State, events: Iterable[Event]) -> State:
 
 
 def apply(state: State | None, recorded: Recorded) -> State:
-    """Return the state after one more event."""
+    """Return the state after one more event.
+
+    Raises:
+        StoreError: it is the first one, and creates no session.
+    """
     event = recorded.event
     if state is None:
         if not isinstance(event, SessionCreated):

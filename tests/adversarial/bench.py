@@ -60,7 +60,7 @@ class Cubins:
     def compile(
         self, kernel: KernelFile, params: Mapping[str, Number] | None = None, probe: Probe = NO_PROBE
     ) -> CompileResult:
-        """The kept result of this very text, or a new one."""
+        """Return the kept result of this very text, or a new one."""
         entry = self._folder / content_key(repr((self._compiler.arch, kernel.text, sorted((params or {}).items()))))
         if entry.exists():
             record, _, cubin = gzip.decompress(entry.read_bytes()).partition(b"\n")
@@ -94,7 +94,7 @@ class Bench:
         self._timed: tuple[str, Timer] | None = None
 
     def evaluate(self, case: Case, seed: int | None = None) -> Trial:
-        """One trial with a fresh seed, thorough wherever that can change the verdict.
+        """Return one trial with a fresh seed, thorough wherever that can change the verdict.
 
         On a GPU kernels are timed without baselines: what is asked here is whether timed runs are looked at.
         """
@@ -117,7 +117,7 @@ class Bench:
         keep: Callable[[str | bytes], str] = content_key,
         run_timeout_s: float = RUN_TIMEOUT_S,
     ) -> Evaluator:
-        """What evaluates kernels of one problem; `keep` stores cubin and SASS (by default nowhere)."""
+        """Return what evaluates kernels of one problem; `keep` stores cubin and SASS (by default nowhere)."""
         found = PROBLEMS[problem]
         if problem not in self._references:
             self._references[problem] = Reference(found, self.scratch / problem, worker=self.worker)
@@ -127,7 +127,7 @@ class Bench:
         )  # fmt: skip
 
     def _timer(self, problem: str) -> Timer:
-        """The problem's judge on the GPU; the one of the problem before is ended, since each holds gigabytes."""
+        """Return the problem's judge on the GPU; the one of the problem before is ended, since each holds gigabytes."""
         if self._timed is None or self._timed[0] != problem:
             self._end_timer()
             self._timed = (problem, Timer(self._references[problem], self.device))

@@ -65,7 +65,7 @@ class Case:
 
 
 def refused(*words: str, line: bool = True) -> Expected:
-    """Before any compiler saw it."""
+    """Make a trial that ended before any compiler saw it."""
     return Expected((Status.REJECTED,), words, line)
 
 
@@ -74,7 +74,7 @@ def status(*statuses: Status, words: tuple[str, ...] = (), line: bool = True) ->
 
 
 def evidence(trial: Trial) -> str:
-    """Everything the person reads about the verdict, in one text."""
+    """Return everything the person reads about the verdict, in one text."""
     verdicts = trial.correctness.verdicts if trial.correctness else ()
     findings = [f"{f.kind} {f.variable} line {f.line}: {f.message}" for v in verdicts for f in v.findings]
     diagnostics = [f"{d.tool} line {d.line}: {d.message}" for d in trial.diagnostics]
@@ -82,7 +82,7 @@ def evidence(trial: Trial) -> str:
 
 
 def judged(case: Case, trial: Trial) -> tuple[str, ...]:
-    """What does not fit; empty when the trial says what it must."""
+    """Return what does not fit; empty when the trial says what it must."""
     wanted = case.expected(trial.executor)
     assert wanted is not None, f"{case.name} does not apply to {trial.executor}"
     text = evidence(trial)

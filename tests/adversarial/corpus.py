@@ -29,7 +29,7 @@ WHOLE: tuple[Case, ...] = (*CORPUS, *RIGHT_AND_MISTAKEN)
 
 
 def applying(executor: str, cases: tuple[Case, ...] = WHOLE) -> tuple[Case, ...]:
-    """What an executor must have an answer to."""
+    """Return what an executor must have an answer to."""
     return tuple(case for case in cases if case.expected(executor) is not None)
 
 

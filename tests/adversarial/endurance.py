@@ -74,7 +74,7 @@ class Endured:
 
 
 def endure(rounds: int, shared: SharedTools | None = None) -> Endured:
-    """Tries every kernel `rounds` times after a warm-up; with the tools of this process's tests, if they are given."""
+    """Try every kernel `rounds` times after a warm-up; with the tools of this process's tests, if they are given."""
     cases = [named(name) for name in KERNELS]
     verdicts: dict[str, Counter[str]] = {case.name: Counter() for case in cases}
     with _own_temporary_folder(), Bench("cpu", shared=shared) as bench:
@@ -89,7 +89,7 @@ def endure(rounds: int, shared: SharedTools | None = None) -> Endured:
 
 
 def _settled(before: Remains, scratch: Path) -> Remains:
-    """Counts once what other work of this process has just ended is waited for: that takes it a moment."""
+    """Count once what other work of this process has just ended is waited for: that takes it a moment."""
     deadline = time.monotonic() + SETTLE_S
     while (now := remains(scratch)).zombies > before.zombies and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -98,7 +98,7 @@ def _settled(before: Remains, scratch: Path) -> Remains:
 
 @contextmanager
 def _own_temporary_folder() -> Iterator[None]:
-    """What others on this machine put into /tmp does not count."""
+    """Keep a folder for temporary files of its own: what others on this machine put into /tmp does not count."""
     with tempfile.TemporaryDirectory(prefix="cutegen-endurance-") as folder:
         before, tempfile.tempdir = tempfile.tempdir, folder
         try:
@@ -115,7 +115,7 @@ def _round(bench: Bench, cases: list[Case], verdicts: dict[str, Counter[str]]) -
 
 
 def remains(scratch: Path) -> Remains:
-    """Counts now; `scratch` is the trials' own folder."""
+    """Count now; `scratch` is the trials' own folder."""
     gc.collect()
     ours = set(_descendants(os.getpid()))
     states = {pid: _stat(pid) for pid in ours}
@@ -157,7 +157,7 @@ def _resident(pid: int) -> int:
 
 
 def _of_this_workspace() -> Iterator[int]:
-    """Processes whose command line names the workspace: the emulator's runners, compilers.
+    """Yield processes whose command line names the workspace: the emulator's runners, compilers.
 
     Those of an engine, which another test has started and which stays for a minute, are the engine's.
     """
@@ -173,7 +173,7 @@ def _ancestors(pid: int) -> Iterator[int]:
 
 
 def _command(pid: int) -> str:
-    """The command line; "" when it is gone."""
+    """Return the command line; "" when it is gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
@@ -190,7 +190,7 @@ def _files(ours: Collection[int], scratch: Path) -> Iterator[Path]:
 
 
 def faults(endured: Endured, allowed_growth_mb: float) -> list[str]:
-    """What must not have happened."""
+    """Return what must not have happened."""
     before, after = endured.before, endured.after
     found = [
         f"{name}: {getattr(before, name)} before, {getattr(after, name)} after"

@@ -48,7 +48,7 @@ def kernel_file(plan: str, code: str, idea: str = "") -> str:
 
 
 def relu(statements: str = RELU, before: str = "", plan: str = ELEMENTS) -> str:
-    """`f(x, out, n)` of the ReLU problem; `i` is the thread's element."""
+    """Return `f(x, out, n)` of the ReLU problem; `i` is the thread's element."""
     return kernel_file(plan, f"""{before}
 __global__ void f(float const* x, float* out, long n) {{
   long i = long(blockIdx.x) * 128 + threadIdx.x;
@@ -57,7 +57,7 @@ __global__ void f(float const* x, float* out, long n) {{
 
 
 def rows(statements: str, before: str = "", plan: str = ROWS) -> str:
-    """`f(x, out, cols)`, one block of 128 threads a row."""
+    """Return `f(x, out, cols)`, one block of 128 threads a row."""
     return kernel_file(plan, f"""{before}
 __global__ void f(float const* x, float* out, int cols) {{
   float const* row = x + long(blockIdx.x) * cols;
@@ -67,7 +67,7 @@ __global__ void f(float const* x, float* out, int cols) {{
 
 
 def product(statements: str, before: str = "", element: str = "float", plan: str = PRODUCT) -> str:
-    """`f(a, b, out, n, k)`: `r` and `c` are the thread's row and column, inside the product."""
+    """Return `f(a, b, out, n, k)`: `r` and `c` are the thread's row and column, inside the product."""
     return kernel_file(plan, f"""{before}
 __global__ void f({element} const* a, {element} const* b, {element}* out, int n, int k) {{
   int r = blockIdx.y * 16 + threadIdx.y, c = blockIdx.x * 16 + threadIdx.x;

@@ -15,7 +15,7 @@ CLOCK = f'{ELEMENTS}[numerics]\nreads = ["clock"]\n'
 
 
 def _wrong(*words: str) -> tuple[Expected, Expected]:
-    """The same verdict on both executors, with the same words."""
+    """Return the same expected verdict for both executors, with the same words."""
     return status(WRONG, words=words), status(WRONG, words=words)
 
 

@@ -18,7 +18,7 @@ def _refused(*words: str) -> tuple[Expected, Expected]:
 
 
 def _wide(block: str, grid: str, head: str = "", extra: str = "", body: str = RELU, before: str = "") -> str:
-    """The ReLU kernel in blocks of another size: `head` stands before the kernel's name, `extra` in its launch."""
+    """Return ReLU in blocks of another size: `head` stands before the kernel's name, `extra` in its launch."""
     plan = ELEMENTS.replace('["ceil_div(n, 128)"]', grid).replace('["128"]', block).replace("args ", f"{extra}args ")
     return kernel_file(plan, f"""{before}
 __global__ {head} void f(float const* x, float* out, long n) {{

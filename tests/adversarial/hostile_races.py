@@ -27,7 +27,7 @@ def _race(*words: str, line: bool = True) -> tuple[Expected, None]:
 
 
 def _widths() -> tuple[Case, ...]:
-    """One thread writes an element, another one reads or writes a part of it or more than it."""
+    """Write a kernel: one thread writes an element, another one reads or writes a part of it or more than it."""
     ways = {
         "one byte of": "reinterpret_cast<unsigned char*>(work)[4 * threadIdx.x + 1]",
         "two bytes of": "reinterpret_cast<unsigned short*>(work)[2 * threadIdx.x + 1]",

@@ -18,7 +18,7 @@ _MEAN = """__shared__ float sums[128];
 
 
 def _top(loop: str, plan: str = ROWS) -> str:
-    """One thread a row that picks the largest of what `loop` walks over."""
+    """Return one thread a row that picks the largest of what `loop` walks over."""
     walk = f"{loop} top = pick(top, row[c]);"
     return rows(f"if (t == 0) {{ float top = -INFINITY; {walk} out[blockIdx.x] = top; }}", PICK, plan)
 

@@ -19,7 +19,7 @@ def _both(*statuses: Status, words: tuple[str, ...] = (), line: bool = True) -> 
 
 
 def _with(line: str) -> str:
-    """An honest kernel with one hostile line above it."""
+    """Return an honest kernel with one hostile line above it."""
     return relu(before=line)
 
 

@@ -25,7 +25,7 @@ def _case(name: str, story: str, problem: str, source: str) -> Case:
 
 
 def _row(statements: str, start: str = "-INFINITY", larger: str = "pick") -> str:
-    """A block a row that knows the row's largest element, sum and sum of squares."""
+    """Write a kernel of a block a row, which knows the row's largest element, sum and sum of squares."""
     return rows(_WHOLE_ROW.replace("START", start).replace("LARGER", larger) + statements, PICK)
 
 

@@ -36,7 +36,7 @@ def _small(name: str, **sizes: int | tuple[int, ...]) -> Workload:
 
 
 def _other(name: str, **sizes: int | tuple[int, ...]) -> Workload:
-    """Another shape; not worth a second instrumented run."""
+    """Return the workload of another shape; not worth a second instrumented run."""
     return Workload(name, WorkloadRole.CORRECTNESS, sizes)
 
 

@@ -47,7 +47,7 @@ def _kernels() -> Iterator[RightKernel]:
 
 
 def _problem(name: str) -> Problem:
-    """The problem with what the emulator is asked about, and the benchmark."""
+    """Return the problem with what the emulator is asked about, and the benchmark."""
     own = [folder / f"{name}.py" for folder in (KERNELS, STRAIGHTFORWARD) if (folder / f"{name}.py").exists()]
     found = library.read_problem(own[0]) if own else library.load(name)
     return replace(found, workloads=found.with_role(WorkloadRole.EMULATOR, WorkloadRole.BENCHMARK))

@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def try_all(cases: Sequence[Case], executor: str, results: Results, cubins: Path | None, seconds: float) -> None:
-    """Every case not yet in the results, until `seconds` have passed."""
+    """Try every case not yet in the results, until `seconds` have passed."""
     deadline = time.monotonic() + seconds
     bench: Bench | None = None
     try:
@@ -78,7 +78,7 @@ def try_all(cases: Sequence[Case], executor: str, results: Results, cubins: Path
 
 
 def one(bench: Bench, case: Case) -> Row:
-    """One trial as a row: verdict, what was expected and is not there, evidence, seconds, seed."""
+    """Return one trial as a row: verdict, what was expected and is not there, evidence, seconds, seed."""
     seed, begun = randbits(31), time.monotonic()
     try:
         trial = bench.evaluate(case, seed)
@@ -105,7 +105,7 @@ class Results:
             self.rows = {name: row for name, row in kept.items() if row["source"] == sources.get(name)}
 
     def has(self, case: Case) -> bool:
-        """Whether there is nothing to do: a row that was not as expected is tried again."""
+        """Tell whether there is nothing to do: a row that was not as expected is tried again."""
         return case.name in self.rows and not self.rows[case.name]["wrong"]
 
     def add(self, case: Case, row: Row) -> None:
@@ -120,7 +120,7 @@ class Results:
         partial.replace(self._path)
 
     def summary(self) -> Mapping[str, Any]:
-        """Counts; UNSUPPORTED honest kernels are counted apart."""
+        """Return the counts; UNSUPPORTED honest kernels are counted apart."""
         hostile = [r for r in self.rows.values() if r["kind"] == "hostile"]
         honest = [r for r in self.rows.values() if r["kind"] == "honest"]
         return {
@@ -135,7 +135,7 @@ class Results:
         }
 
     def report(self, wanted: int) -> int:
-        """Prints the counts; the exit status."""
+        """Print the counts; return the exit status."""
         found = self.summary()
         print(json.dumps(found, indent=1), flush=True)
         return int(bool(found["not_as_expected"]) or len(self.rows) < wanted)
@@ -146,7 +146,7 @@ def _source(case: Case) -> str:
 
 
 def conditions(executor: str) -> Mapping[str, Any]:
-    """The machine a row was made on."""
+    """Return the machine a row was made on."""
     machine: dict[str, Any] = {
         "date": time.strftime("%Y-%m-%d"), "executor": executor, "cores": os.cpu_count(),
         "python": platform.python_version(), "kernel": platform.release(), "toolchain": dict(_versions()),
@@ -165,7 +165,7 @@ def _versions() -> Iterator[tuple[str, str]]:
 
 
 def compile_only(folder: Path, jobs: int) -> None:
-    """Compiles every kernel a GPU will be asked about and keeps the results in `folder`; needs no GPU."""
+    """Compile every kernel a GPU will be asked about and keep the results in `folder`; needs no GPU."""
     compilers = [Compiler(ARCH) for _ in range(jobs)]
     cases = [case for case in applying("gpu") if not case.limited and _compiles(case)]
 
@@ -187,7 +187,7 @@ def compile_only(folder: Path, jobs: int) -> None:
 
 
 def _compiles(case: Case) -> bool:
-    """Whether it gets as far as a compiler."""
+    """Tell whether it gets as far as a compiler."""
     try:
         return not screen(parse(case.source))
     except KernelFileError:

@@ -1,4 +1,4 @@
-"""Hostile trials in a row leave nothing behind (five hundred: `python -m benchmarks.hostile_trials`)."""
+"""Hostile trials in a row leave nothing behind (five hundred: `python -m benchmarks.judge.hostile_trials`)."""
 
 from __future__ import annotations
 

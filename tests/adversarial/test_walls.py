@@ -168,7 +168,7 @@ def test_a_reference_is_kept_from_network_programs_and_processes(level: SandboxL
 
 
 def _tried(bench: Bench, door: str) -> str:
-    """What a reference gets that tries `door` when it is loaded."""
+    """Return what a reference gets that tries `door` when it is loaded."""
     problem = PROBLEMS["relu"]
     hostile = replace(problem, source=f"{problem.source}\n{door}\n")
     try:

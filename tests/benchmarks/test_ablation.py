@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from benchmarks.ablation import Run, compared, report
+from benchmarks.guide.ablation import Run, compared, report
 from cutegen_core.machine.workspace import cache_dir
 from tests.few_runs import few_runs_file
 from tests.model_server import ModelServer, reply
@@ -36,7 +36,7 @@ def command(*arguments, home, key="a-key"):
     (home / "cache").symlink_to(cache_dir("").resolve())
     environment = {name: value for name, value in os.environ.items() if name != "CUTEGEN_API_KEY"}
     environment |= {"CUTEGEN_HOME": str(home), **({"CUTEGEN_API_KEY": key} if key else {})}
-    whole = [sys.executable, "-m", "benchmarks.ablation", *map(str, arguments)]
+    whole = [sys.executable, "-m", "benchmarks.guide.ablation", *map(str, arguments)]
     ran = subprocess.run(whole, capture_output=True, text=True, check=False, env=environment)
     if (lock := home / "engine.lock").exists():
         os.kill(int(lock.read_text()), signal.SIGTERM)
@@ -50,7 +50,7 @@ def test_without_a_key_it_says_so_and_asks_nobody(tmp_path):
 
 
 def played(request):
-    """A model that does what each strategy's prompt asks for, and writes CuTe first where it may not."""
+    """Return a model that does what each strategy's prompt asks for, and writes CuTe first where it may not."""
     prompt = request.prompt
     if "## Current kernel" in prompt:
         return reply("DONE: nothing else is worth trying", size=400)

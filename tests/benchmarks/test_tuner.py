@@ -1,6 +1,6 @@
-"""The comparison of `benchmarks.tuner_h200` on scripted times: what it says follows from them."""
+"""The comparison of `benchmarks.timing.tuner` on scripted times: what it says follows from them."""
 
-from benchmarks.tuner_h200 import compare, narrow
+from benchmarks.timing.tuner import compare, narrow
 from cutegen_core.kernel.kernel_file import parse
 from tests.evaluate.tuning.scripted_points import KERNEL, scripted_points, us_of
 

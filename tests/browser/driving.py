@@ -18,17 +18,17 @@ LINE = "What should change next? Or why is this wrong?"
 
 
 def state_of(page: Page) -> Locator:
-    """The chip with the session's state."""
+    """Return the chip with the session's state."""
     return page.locator(".cg-header .cg-chip").first
 
 
 def title_of(page: Page) -> Locator:
-    """The shown step's title."""
+    """Return the shown step's title."""
     return page.locator(".cg-step-title").first
 
 
 def stop_of(page: Page, name: str) -> Locator:
-    """One stop of the stage rail."""
+    """Return one stop of the stage rail."""
     return page.locator(".cg-stop", has_text=name)
 
 
@@ -37,7 +37,7 @@ def button_of(page: Page, label: str) -> Locator:
 
 
 def leave_fields(page: Page) -> None:
-    """Where keys are shortcuts again."""
+    """Go where keys are shortcuts again."""
     page.evaluate("document.activeElement.blur()")
 
 
@@ -45,7 +45,7 @@ _FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimat
 
 
 def settled(page: Page) -> None:
-    """The page is drawn, its script has ended, and nothing of the page before is left."""
+    """Wait until the page is drawn, its script has ended, and nothing of the page before is left."""
     expect(page.locator("[data-testid=stMain] :is(h1, h2)").first).to_be_visible()
     expect(page.locator("[data-testid=stApp]")).to_have_attribute("data-test-script-state", "notRunning")
     expect(page.locator("[data-testid=stStatusWidget], [data-testid=stSkeleton]")).to_have_count(0)
@@ -53,20 +53,20 @@ def settled(page: Page) -> None:
 
 
 def drawn(page: Page) -> None:
-    """Nothing of an earlier drawing is left, and keys of new buttons are listened for, a frame after their first."""
+    """Wait until nothing of an earlier drawing is left, and a frame longer: then new buttons listen for their keys."""
     expect(page.locator("[data-stale=true]")).to_have_count(0)
     page.evaluate(_FRAMES)
 
 
 def shortcut(page: Page, key: str) -> None:
-    """The key outside all fields, once the page listens for it."""
+    """Press the key outside all fields, once the page listens for it."""
     leave_fields(page)
     drawn(page)
     page.keyboard.press(key)
 
 
 def press(page: Page, label: str, key: str = "", *, by: str = "click") -> None:
-    """The decision with this label, once it can be made: by a "click" on it, or by its "key"."""
+    """Make the decision with this label, once it can be made: by a "click" on it, or by its "key"."""
     expect(button_of(page, label)).to_be_enabled()
     if by == "click":
         button_of(page, label).click()
@@ -75,13 +75,13 @@ def press(page: Page, label: str, key: str = "", *, by: str = "click") -> None:
 
 
 def say(page: Page, text: str) -> None:
-    """Types into the line of the decide bar."""
+    """Type into the line of the decide bar."""
     page.get_by_placeholder(LINE).fill(text)
 
 
 @contextmanager
 def engine_held(server: Server) -> Iterator[None]:
-    """A session may run meanwhile without the engine taking it up."""
+    """Let a session run meanwhile without the engine taking it up."""
     pid = server.engine_pid()
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -92,7 +92,7 @@ def engine_held(server: Server) -> Iterator[None]:
 
 @contextmanager
 def standing_still(server: Server) -> Iterator[None]:
-    """The server does not get at anything meanwhile."""
+    """Keep the server from everything meanwhile."""
     assert server.process is not None
     os.kill(server.process.pid, signal.SIGSTOP)
     try:
@@ -102,5 +102,5 @@ def standing_still(server: Server) -> Iterator[None]:
 
 
 def decided(store: Store, session: str) -> list[str]:
-    """Kinds of all decisions so far."""
+    """Return the kinds of all decisions so far."""
     return [str(e.event.decision.kind) for e in store.events(session) if isinstance(e.event, Decided)]

@@ -20,7 +20,7 @@ def text_of(page: Page) -> str:
 
 
 def open_editor(page: Page) -> Locator:
-    """With its key, as a person does: where it is open already, the key leads into its text."""
+    """Open it with its key, as a person does: where it is open already, the key leads into its text."""
     expect(page.get_by_role("button", name="Edit & run").or_(editor_of(page))).to_be_enabled()
     shortcut(page, "e")
     expect(editor_of(page)).to_be_focused()

@@ -36,7 +36,7 @@ def guarded(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 
 
 def link(server: Server, role: str) -> str:
-    """The link that the terminal shows."""
+    """Return the link that the terminal shows."""
     found: list[str] = []
     log = server.home / "server.log"
     wait_until(lambda: found.extend(re.findall(rf"{role}: (\S+)\n", log.read_text())) or found, "no link was printed")
@@ -51,7 +51,7 @@ def answer(server: Server, method: str, path: str, cookie: str = "", **headers: 
 
 
 def cookie_of(server: Server, role: str) -> str:
-    """What the browser holds after it has followed the role's link."""
+    """Return what the browser holds after it has followed the role's link."""
     token = link(server, role).partition("token=")[2]
     entered = answer(server, "GET", f"/session?id=7&token={token}")
     assert (entered.status, entered.getheader("location")) == (303, "/session?id=7")

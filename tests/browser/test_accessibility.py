@@ -65,7 +65,7 @@ class Checked:
         self.ours: list[str] = []
 
     def look(self, state: str, theme: str) -> None:
-        """By all rules in the dark theme; in the light one only the colours differ."""
+        """Look by all rules in the dark theme; in the light one only the colours differ."""
         rules = None if theme == "dark" else ["color-contrast"]
         if not self.page.evaluate("'axe' in globalThis"):
             self.page.evaluate(AXE_SCRIPT)
@@ -98,7 +98,7 @@ def test_axe_finds_nothing_of_ours(server: Server, store: Store, page: Page, all
 
 
 def states(server: Server, page: Page, timed: str, plain: str, wanted: Container[str] | None) -> Iterator[str]:
-    """Through every page, and the session page's panes, views and dialogs, or those wanted."""
+    """Go through every page, and the session page's panes, views and dialogs, or those wanted."""
     addresses: Mapping[str, str] = {
         "start": "",
         "problems": "problems?name=softmax",

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 
 def shows(page: Page, step: int, picture: str, pane: str, /, **address: str) -> None:
-    """The step, the picture and the pane on the screen, and these parameters and no others in the address."""
+    """Expect the step, the picture and the pane on the screen, and these parameters and no others in the address."""
     expect(title_of(page)).to_contain_text(f"Step {step} ")
     expect(page.get_by_role("radio", name=picture, exact=True)).to_be_checked()
     expect(page.get_by_role("radio", name=pane, exact=True)).to_be_checked()

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 
 def seen(page: Page, text: str) -> Locator:
-    """The line of code with this text, within the pane."""
+    """Return the line of code with this text, within the pane."""
     return page.locator(".st-key-code-pane tr", has_text=text).first
 
 

@@ -97,7 +97,7 @@ def test_what_is_sent_is_shown_before_anybody_looks_at_it(server: Server, store:
 
 
 def keep_hunks(page: Page, by: str) -> None:
-    """One hunk of four is dropped; the rest is a candidate that walks the stages."""
+    """Drop one hunk of four; the rest is a candidate that goes through the stages."""
     press(page, "Keep hunks", "k", by=by)
     press(page, "✓ kept · hunk 1", "1", by=by)
     expect(button_of(page, "✗ dropped · hunk 1")).to_be_visible()
@@ -108,7 +108,7 @@ def keep_hunks(page: Page, by: str) -> None:
 
 
 def edit_and_run(page: Page, by: str) -> None:
-    """No kernel: refused at once. Escape leaves the editor, where Tab indents."""
+    """Send what is no kernel: refused at once. Escape leaves the editor, where Tab indents."""
     press(page, "Edit & run", "e", by=by)
     expect(editor_of(page)).to_be_visible()
     replace_text(page, HOSTILE)
@@ -140,7 +140,7 @@ def test_hunks_tried_apart_without_a_gpu_and_more_budget(server: Server, store: 
 
 
 def exhausted_story(store: Store) -> Story:
-    """Its two steps are no kernels, so that what is built of their hunks is refused at once."""
+    """Make a session whose two steps are no kernels, so that what is built of their hunks is refused at once."""
     lines = [f"line {number}" for number in range(20)]
     story = Story(store).begin(held=True, max_steps=2)
     story.base = story.propose("\n".join(lines), "no kernel")

@@ -165,7 +165,7 @@ def test_no_typing_is_lost_to_another_tab_or_a_slow_server(
 
 
 def in_the_same_line(server: Server, store: Store, session: str, page: Page, other: Page, one: str) -> None:
-    """Both type there: one of them is asked, and nothing is overwritten meanwhile."""
+    """Let both type there: one of them is asked, and nothing is overwritten meanwhile."""
     assert server.process is not None
     server.process.send_signal(signal.SIGSTOP)
     for tab, typed in ((page, " mine"), (other, " mine too")):

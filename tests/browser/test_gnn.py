@@ -26,7 +26,7 @@ TINY = "graph.nodes=400&graph.degree=4&graph.width=8&graph.classes=4&fanouts=2,2
 
 
 def chip(page: Page, state: str, timeout_ms: int = LONG_MS) -> None:
-    """The run's state, once it is this."""
+    """Expect the run's state, once it is this."""
     expect(page.locator(".cg-header .cg-chip").first).to_contain_text(state, timeout=timeout_ms)
 
 

@@ -87,13 +87,13 @@ class Watched:
             self.happened.append(f"request {request.url[:200]}")
 
     def shows(self, *places: str, strings: Sequence[int] = stories.ALL) -> None:
-        """Every string at each place as it is, and nothing made of any."""
+        """Expect every string at each place as it is, and nothing made of any."""
         expected = {(place, i): _bare(_as_told(i, place)) for place in places for i in strings}
         wait_until(lambda: not self._missing(expected), lambda: f"shown: {self._missing(expected)[:3]}")
         self.is_clean()
 
     def tells(self, texts: Sequence[str]) -> None:
-        """Every text, anywhere."""
+        """Expect every text, anywhere."""
         expected = {(text, 0): _bare(text) for text in texts}
         wait_until(lambda: not self._missing(expected), lambda: f"shown: {self._missing(expected)[:3]}")
 
@@ -109,7 +109,7 @@ class Watched:
 
 
 def _as_told(number: int, place: str) -> str:
-    """What is to be read there. A field holds what it will send, so nothing in it is replaced."""
+    """Return what is to be read there. A field holds what it will send, so nothing in it is replaced."""
     text = placed(number, place)
     if place in FIELDS:
         return text
@@ -119,7 +119,7 @@ def _as_told(number: int, place: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Without spaces, and without the breaks that `plain_label` puts into labels."""
+    """Return the text without spaces, and without the breaks that `plain_label` puts into labels."""
     return re.sub(r"[\s\u200b]+", "", text)
 
 
@@ -146,7 +146,7 @@ def choose(page: Page, group: str, name: str) -> None:
 
 
 def hover(page: Page) -> set[str]:
-    """What the chart of the steps says when the mouse goes over every other of its points."""
+    """Return what the chart of the steps says when the mouse goes over every other of its points."""
     points = page.locator(".st-key-chart-registers .scatterlayer .point")
     expect(points.first).to_be_visible()
     return set(

@@ -72,7 +72,7 @@ def wait_for(url: str) -> None:
 
 
 def package_of_the_engine(workspace: Path) -> str:
-    """Where the running engine's interpreter, with its environment, finds the core."""
+    """Return where the running engine's interpreter, with its environment, finds the core."""
     lock = workspace / "engine.lock"
     wait_until(lambda: lock.exists() and lock.read_text(), "no engine has started")
     pid = lock.read_text()

@@ -21,7 +21,7 @@ _KEPT = "() => JSON.stringify(sessionStorage)"
 
 
 def type_and_reload(page: Page, field: Locator, text: str) -> None:
-    """As a person does: the field is not left."""
+    """Type as a person does: the field is not left."""
     field.click()
     field.press("Control+End")
     page.keyboard.type(text)

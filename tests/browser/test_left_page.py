@@ -36,7 +36,7 @@ class Tab:
         self.socket.send(asked.SerializeToString())
 
     def heard(self) -> list[ForwardMsg]:
-        """Everything until a run of a whole page has ended."""
+        """Return everything until a run of a whole page has ended."""
         found: list[ForwardMsg] = []
         while not found or found[-1].WhichOneof("type") != "script_finished":
             found.append(forward.ForwardMsg.FromString(self.socket.recv(PATIENCE_S)))
@@ -78,7 +78,7 @@ def test_a_poll_is_drawn_only_if_something_was_written_or_the_address_is_another
         (poll,) = (m.auto_rerun.fragment_id for m in page if m.WhichOneof("type") == "auto_rerun")
 
         def drawn() -> bool:
-            """Whether the next poll is drawn."""
+            """Tell whether the next poll is drawn."""
             tab.ask(shown.page_script_hash, fragment=poll)
             return any(m.HasField("new_session") for m in tab.heard_soon(0.5))
 

@@ -53,7 +53,7 @@ def asking(home: Path, provider: Provider, tmp_path_factory: pytest.TempPathFact
 
 
 def cookie(context: BrowserContext) -> str:
-    """What the browser sends of the workbench's own."""
+    """Return what the browser sends of the workbench's own."""
     return next((f"{c['name']}={c['value']}" for c in context.cookies() if c["name"] == COOKIE), "")  # type: ignore[typeddict-item]
 
 

@@ -66,7 +66,7 @@ def choose(page: Page, label: str, option: str) -> None:
 
 
 def start_session(page: Page, server: Server, *, wait_for_prompts: bool) -> None:
-    """Through the start page, with a language model on softmax."""
+    """Start through the start page, with a language model on softmax."""
     page.goto(server.url)
     choose(page, "Proposer", "^llm")
     expect(page.get_by_text("Token budget", exact=False)).to_be_visible()

@@ -31,7 +31,7 @@ def head(page: Page) -> str:
 
 
 def go_on(store: Store, story: Story, idea: str) -> None:
-    """A tested step that waits for its promotion, appended at once: a live engine must not take it for its own work."""
+    """Append, at once, a tested step that waits for its promotion: a live engine must not take it for its own work."""
     story.held, before = [], store.last_seq(story.session)
     key = story.propose(VECTORS + f"// {idea}\n", idea)
     story.test(passed(store, key)).gate(Gate.PROMOTION, key)
@@ -126,7 +126,7 @@ def offline(browser: Browser) -> Iterator[BrowserContext]:
 
 
 def opened(context: BrowserContext, file: Path, anchor: str = "") -> tuple[Page, list[str]]:
-    """The file from the disk, and everything the browser complains about: what the content policy blocks, too."""
+    """Return the file from the disk, and all that the browser complains about: what the policy blocks, too."""
     page = context.new_page()
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))

@@ -53,7 +53,7 @@ STATES = {
 
 
 def in_a_trial(store: Store) -> Story:
-    """The compiler is at work; only while no engine runs."""
+    """Make a session in which the compiler is at work; only while no engine runs."""
     story = Story(store).begin(held=True)
     key = story.propose(KERNEL, "one block a row, three passes")
     patched = StageEnded(1, StageResult(Stage.PATCH, StageStatus.PASSED, 0.01))
@@ -95,7 +95,7 @@ def test_a_reload_shows_the_same(server: Server, page: Page, state: str) -> None
 
 
 def picture(page: Page, state: str) -> dict[str, list[str]]:
-    """What is on the screen, once all of it is."""
+    """Return what is on the screen, once all of it is."""
     expect(state_of(page)).to_have_text(state)
     expect(title_of(page)).to_be_visible()
     expect(button_of(page, "Accept")).to_be_visible()

@@ -37,7 +37,7 @@ def answer_by_hand(page: Page, role: Role) -> Locator:
 
 
 def mistyped_then_right(page: Page) -> None:
-    """The suite by hand: a wrong literal is refused with its error and survives a reload; the right one is sent."""
+    """Write the suite by hand: a wrong literal is refused with its error and outlasts a reload; the right one goes."""
     field = answer_by_hand(page, Role.TESTING)
     right = field.input_value()
     field.fill(right.replace('"emulator"', '"emulatr"', 1))
@@ -53,7 +53,7 @@ def mistyped_then_right(page: Page) -> None:
 
 
 def plan_to_verdict(page: Page) -> None:
-    """The plan is sent back with words, and approved; the code is approved, and judged."""
+    """Send the plan back with words, approve the next; approve the code, which is judged."""
     waits_for(page, "Review the answer of planning")
     say(page, "256 threads")
     press(page, "Redirect")

@@ -63,7 +63,7 @@ _BEHIND_THE_BAR = """() => {
 
 
 def never(page: Page, script: str, where: str) -> None:
-    """Nothing of what the script looks for is left once the page is drawn."""
+    """Expect that nothing of what the script looks for is left once the page is drawn."""
     wait_until(lambda: page.evaluate(script) == [], f"{where}: {page.evaluate(script)}", SOON_S)
 
 

@@ -19,14 +19,14 @@ FIRST_EVER_MS = 240_000
 
 
 def edit(page: Page, change: Callable[[str], str]) -> None:
-    """Opens the editor, changes the text and runs it with the keyboard."""
+    """Open the editor, change the text and run it with the keyboard."""
     editor = open_editor(page)
     replace_text(page, change(text_of(page)))
     editor.press("Control+Enter")
 
 
 def too_large(source: str) -> str:
-    """A bug: what is written last is one too large."""
+    """Return a bug: what is written last is one too large."""
     before, assignment, value = source.rpartition(") = static_cast<float>(")
     assert assignment, source
     return f"{before}{assignment}1.0f + {value}"

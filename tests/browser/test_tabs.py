@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
 
 def no_polls(route: WebSocketRoute) -> None:
-    """The tab does not ask by itself, so that it still shows what has passed."""
+    """Keep the tab from asking by itself, so that it still shows what has passed."""
     server = route.connect_to_server()
 
     def sent(frame: str | bytes) -> None:

@@ -35,7 +35,7 @@ def shows(page: Page, number: int) -> None:
 
 
 def tree_is_drawn(page: Page) -> None:
-    """Every point at its row, the way to the best told from the other lines."""
+    """Expect every point at its row, the way to the best told from the other lines."""
     expect(page.locator(".tree .line")).to_have_count(12)
     expect(page.locator(".tree .line.way")).to_have_count(5)
     expect(page.locator(".tree polygon.best")).to_have_count(1)

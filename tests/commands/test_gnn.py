@@ -53,7 +53,7 @@ def double(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:
-    """The exit code, the JSON document, and what stands on stderr."""
+    """Return the exit code, the JSON document, and what stands on stderr."""
     code = main(["gnn", *arguments, "--json"])
     said = capsys.readouterr()
     return code, json.loads(said.out), said.err

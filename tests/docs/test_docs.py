@@ -12,8 +12,8 @@ from cutegen_core.execute.compiler import compile_server
 from cutegen_core.kernel.check_arguments import check_arguments
 from cutegen_core.kernel.expressions import FUNCTIONS, MAX_TEXT
 from cutegen_core.kernel.kernel_file import MAX_BYTES, parse
+from cutegen_core.kernel.plan_limits import MAX_SCRATCH_BYTES, MAX_THREADS
 from cutegen_core.kernel.plan_records import DEVICE_NAMES
-from cutegen_core.kernel.plan_resolve import MAX_SCRATCH_BYTES, MAX_THREADS
 from cutegen_core.kernel.screening import screen
 from cutegen_core.machine.device import KNOWN
 from cutegen_core.problems import library, read
@@ -43,7 +43,7 @@ def blocks(text, language):
 
 
 def answers(text):
-    """The rows of the table of complaints: what stands there, what is written in its place, what is said."""
+    """Return the rows of the table of complaints: what stands there, what is written in its place, what is said."""
     _, rows = text.split("| instead of |")
     table = rows.split("\n\n")[0].splitlines()[2:]
     found = [re.fullmatch(r"\| `(.+?)` \| `(.+?)` \| (.+) \|", row) for row in table]
@@ -59,7 +59,7 @@ SIGNATURE = Signature(
 
 
 def said(text):
-    """What the PATCH stage says to a kernel file."""
+    """Return what the PATCH stage says to a kernel file."""
     try:
         kernel = parse(text)
         if refused := screen(kernel):

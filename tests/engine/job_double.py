@@ -111,7 +111,7 @@ def endless(_settings: RunSettings) -> int:
 
 
 def leave_a_child(settings: RunSettings) -> int:
-    """Its child holds the pipes open for ever."""
+    """Start a child that holds the pipes open for ever."""
     if os.fork() == 0:
         time.sleep(600)
     Path(settings.checkpoint).mkdir(parents=True, exist_ok=True)

@@ -78,7 +78,7 @@ class Counting(Cold):
 
 
 def serve(store, kind=Cold):
-    """An engine from its start until it is idle; its tools, closed."""
+    """Return an engine from its start until it is idle; its tools, closed."""
     tools = kind(store)
     try:
         Engine(store, tools).serve()
@@ -89,7 +89,7 @@ def serve(store, kind=Cold):
 
 @contextmanager
 def serving(store, monkeypatch):
-    """An engine at work meanwhile."""
+    """Yield an engine at work meanwhile."""
     monkeypatch.setattr(loop, "IDLE_EXIT_S", 2.0)
     served = threading.Thread(target=serve, args=(store,))
     served.start()
@@ -109,7 +109,7 @@ def begun(store, *events, **changes):
 
 
 def sound(store):
-    """A session that is over as soon as an engine looks at it."""
+    """Return a session that is over as soon as an engine looks at it."""
     return begun(store, max_steps=0)
 
 
@@ -267,7 +267,7 @@ def test_an_engine_outlives_a_store_that_cannot_be_read_for_a_while(store, monke
 
 
 def looked_at(store, key, study, *ending, **changes):
-    """A session whose kernel the person wants a look at; the engine was killed before it had any."""
+    """Return a session whose kernel the person wants a look at; the engine was killed before it had any."""
     promoted = (
         StepStarted(1, None), Proposed(1, key, Author.PERSON, "by hand", parent=key), TrialStarted(1, key),
         Tried(1, key, "", Status.PASSED), StepClosed(1, Outcome.PROMOTED),

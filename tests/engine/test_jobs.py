@@ -46,7 +46,7 @@ def submit(store: Store, source: str = "blocks", ms: int = 1, **changes: object)
 
 @contextmanager
 def slot(store: Store) -> Iterator[JobSlots]:
-    """A slot that is asked as the engine does, in a thread."""
+    """Yield a slot that is asked as the engine asks, in a thread."""
     made, over = JobSlots(store, JobKind.GNN, 1), threading.Event()
 
     def serve() -> None:

@@ -44,7 +44,7 @@ def evaluator(shared):
 
 
 def two_launches(source):
-    """A second kernel for large inputs; the first one, for small ones, takes its input as writable."""
+    """Return a second kernel for large inputs; the first one, for small ones, takes its input as writable."""
     plan, end, code = source.partition("*/\n")
     launch = plan[plan.index("[[launch]]") :].rstrip()
     kernel = code[code.index("template") :]

@@ -152,7 +152,7 @@ def in_terminal(trial: Trial, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def in_report(store: Store, trial: Trial) -> tuple[str, slides.slides.StepSlide]:
-    """The HTML of a session whose only step has this trial, unescaped, and the step's slide."""
+    """Return the HTML of a session whose only step has this trial, unescaped, and the step's slide."""
     story = Story(store).begin(held=True, executor=trial.executor)
     key = story.propose(KERNEL, "an idea")
     story.test(replace(trial, candidate=key))

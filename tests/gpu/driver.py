@@ -16,7 +16,7 @@ class Module:
         self._call("cuModuleLoadData", ctypes.byref(self._module), cubin)
 
     def blocks_per_sm(self, kernel: str, block: int, smem_dynamic: int) -> int:
-        """cuOccupancyMaxActiveBlocksPerMultiprocessor of a mangled kernel name."""
+        """Return cuOccupancyMaxActiveBlocksPerMultiprocessor of a mangled kernel name."""
         function, blocks = ctypes.c_void_p(), ctypes.c_int()
         self._call("cuModuleGetFunction", ctypes.byref(function), self._module, kernel.encode())
         self._call("cuFuncSetAttribute", function, 8, smem_dynamic)  # MAX_DYNAMIC_SHARED_SIZE_BYTES

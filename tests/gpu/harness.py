@@ -43,7 +43,7 @@ class Ran:
 
 
 def build(arch: str, folder: Path) -> Built:
-    """Every kernel of the file compiled into `folder`, as the executor keeps a build; needs no GPU."""
+    """Return every kernel of the file compiled into `folder`, as the executor keeps a build; needs no GPU."""
     compiler = Compiler(arch, folder / "compile")
     result = compiler.compile(parse(KERNELS.read_text()))
     compiler.close()
@@ -72,7 +72,7 @@ class Harness:
         out: np.ndarray | None = None,
         **inputs: np.ndarray,
     ) -> Ran:
-        """Launches over `inputs`; `out` gives the output's dtype and shape."""
+        """Return launches over `inputs`; `out` gives the output's dtype and shape."""
         out = np.zeros(1, np.float32) if out is None else out
         files = {self._spec(name, array, TensorRole.INPUT): self._file(name, array) for name, array in inputs.items()}
         spec = self._spec("out", out, TensorRole.OUTPUT)
@@ -97,7 +97,7 @@ class Harness:
 
 
 def launch(kernel: str, *args: str | int | float, grid: int = 1, block: int = 1, **more: object) -> Launch:
-    """A launch; names are tensors, numbers are scalars."""
+    """Return a launch; names are tensors, numbers are scalars."""
     given = tuple(TensorArgument(a, "") if isinstance(a, str) else ScalarArgument(a, str(a)) for a in args)
     cluster, cooperative = more.get("cluster", 1), bool(more.get("cooperative", False))
     return Launch(

@@ -129,7 +129,7 @@ def test_aggregates_are_captured_or_say_why_not(aggregate):
 
 
 def padded_run(**changes):
-    """A run whose batches are padded, and whose steps are not captured."""
+    """Return a run whose batches are padded, and whose steps are not captured."""
     run = open_small(**CUDA | changes)
     run.layout = fixing.derive_layout(run)
     return run

@@ -52,7 +52,7 @@ def float32(bits):
 
 
 def run_file(executor, folder, name, inputs, out_shape, dtype):
-    """The output of a kernel file of tests/data; everything has one dtype, bfloat16 as its bits."""
+    """Return the output of a kernel file of tests/data; everything has one dtype, bfloat16 as its bits."""
     kernel = parse((DATA / name).read_text())
     specs = [TensorSpec(n, dtype, a.shape, TensorRole.INPUT) for n, a in inputs.items()]
     out = TensorSpec("out", dtype, out_shape, TensorRole.OUTPUT)

@@ -171,7 +171,7 @@ def test_hard_values_are_drawn_on_the_gpu(bench, compiled, values):
 
 
 def single_precision(fails):
-    """A reference that cannot run in float64."""
+    """Return a reference that cannot run in float64."""
     return (
         "import torch\nbatch_size = 512\n"
         "class Model(torch.nn.Module):\n    def forward(self, x):\n"

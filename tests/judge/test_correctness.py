@@ -40,7 +40,7 @@ def bfloat16(values):
 
 
 def sequential_product(a, b):
-    """One accumulator per output, in float32: the naive kernel."""
+    """Multiply with one accumulator per output, in float32: the naive kernel."""
     total = np.zeros((a.shape[0], b.shape[1]), dtype=np.float32)
     for k in range(a.shape[1]):
         total += a[:, k : k + 1] * b[k : k + 1]

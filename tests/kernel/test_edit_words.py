@@ -13,7 +13,7 @@ LOOP = "/* cutegen\n*/\nvoid f(float* x, int n) {\n  for (int j = 0; j < n; ++j)
 
 
 def two_launches(source: str) -> str:
-    """With a second kernel and its launch."""
+    """Return the file with a second kernel and its launch."""
     plan, _, code = source.partition("*/\n")
     launch, kernel = plan[plan.index("[[launch]]") :], code[code.index("template") :]
     return f"{plan}\n{launch.replace('relu<', 'large<')}*/\n{code}{kernel.replace('void relu(', 'void large(')}"

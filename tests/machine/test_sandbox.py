@@ -51,7 +51,7 @@ def run_python(code: str, folder: Path, timeout_s: float = 10, output_limit_byte
 
 
 def attempt(expression: str, folder: Path, **changes) -> str:
-    """What a sandboxed process answers to one try: "done" or the name of the exception."""
+    """Return what a sandboxed process answers to one try: "done" or the name of the exception."""
     code = f"""
 import os, socket, ctypes
 try:
@@ -211,7 +211,7 @@ def test_missing_tools_and_paths_are_the_machines_fault(tmp_path):
 
 
 def _ends(pid: int) -> bool:
-    """Whether the process is gone, or about to be collected, soon."""
+    """Tell whether the process is gone, or about to be collected, soon."""
     for _ in range(int(100 * SOON_S)):
         try:
             if Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z":

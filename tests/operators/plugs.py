@@ -90,7 +90,7 @@ SUM = Problem(
 
 
 def text_of(problem: Problem, level: str, shared: SharedTools) -> str:
-    """The playbook's kernel file of that name."""
+    """Return the playbook's kernel file of that name."""
     reference = shared.reference(problem)
     workload = problem.workloads[0]
     found = propose(reference.graph(workload), reference.signature(workload), problem.name, Target(allow=problem.allow))
@@ -98,7 +98,7 @@ def text_of(problem: Problem, level: str, shared: SharedTools) -> str:
 
 
 def source_of(name: str, level: str, shared: SharedTools, *changes: tuple[str, str]) -> object:
-    """That kernel, compiled; `changes` are edits of its text."""
+    """Return that kernel, compiled; `changes` are edits of its text."""
     problem = load(name)
     text = text_of(problem, level, shared)
     for before, after in changes:

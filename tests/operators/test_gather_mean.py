@@ -33,7 +33,7 @@ def aggregates(forward, shared):
 
 
 def graph(seed, sources=61, rows=17, edges=140, width=24):
-    """A table that wants a gradient; rows 3 and 4 and the last one are empty, row 8 is a hub."""
+    """Return a table that wants a gradient; rows 3 and 4 and the last one are empty, row 8 is a hub."""
     draw = torch.Generator().manual_seed(seed)
     degrees = torch.bincount(torch.randint(0, rows, (edges // 2,), generator=draw), minlength=rows)
     degrees[[3, 4, rows - 1]] = 0

@@ -73,7 +73,7 @@ __global__ void second() {}
 
 
 def both(kernel, closure, signature, device=DEVICE):
-    """What the kernel file's plan and the closure say of a signature: a plan, or the words of a refusal."""
+    """Return what the kernel file's plan and the closure say of a signature: a plan, or the words of a refusal."""
     facts = [plan_closure.CallFacts(t.shape, t.itemsize) for t in signature.tensors]
     answers = []
     for plan in (
@@ -88,7 +88,7 @@ def both(kernel, closure, signature, device=DEVICE):
 
 
 def resized(signature, draw, sizes=(1, 1, 2, 3, 4, 7, 8, 31, 32, 33, 64, 100, 128, 500, 1001, 4096, 70_000)):
-    """The same tensors with extents drawn from `sizes`; what is left of a plan's limits must be refused alike."""
+    """Return these tensors with extents drawn from `sizes`; what exceeds a plan's limits must be refused alike."""
 
     def changed(spec):
         return TensorSpec(spec.name, spec.dtype, tuple(draw.choice(sizes) for _ in spec.shape), spec.role)
@@ -146,7 +146,7 @@ def test_kernel_files_of_all_kinds_are_planned_alike(shared):
 
 
 def best_us(function, repeats=50, rounds=12):
-    """The fastest of several rounds: other work of the machine only adds to it."""
+    """Return the fastest of several rounds: other work of the machine only adds to it."""
     found = []
     for _ in range(rounds):
         started = time.perf_counter()

@@ -25,7 +25,7 @@ _SECONDS = 30.0
 def bench_story(
     store: Store, *, on_gpu: bool = True, faster: float = 1.0, done: int | None = None, created_at: float = 1.79e9
 ) -> str:
-    """A bench of twelve problems, two without a kernel; return its id.
+    """Return a bench of twelve problems, two without a kernel; return its id.
 
     Args:
         faster: what the times are divided by.

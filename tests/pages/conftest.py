@@ -68,35 +68,35 @@ def open_page(store: Store) -> OpenPage:
 
 
 def draft_of(store: Store, session: str) -> Draft | None:
-    """The session's only draft."""
+    """Return the session's only draft."""
     (found,) = store.edits(session) or (None,)
     return found
 
 
 def shown(page: AppTest) -> str:
-    """All HTML of the page, as one text."""
+    """Return all HTML of the page, as one text."""
     return "\n".join(str(element.value) for element in page.html)
 
 
 def step_rows(page: AppTest) -> dict[int, dict[str, Any]]:
-    """What the list of steps was drawn with, by number."""
+    """Return what the list of steps was drawn with, by number."""
     (drawn,) = (e for e in page.get("bidi_component") if e.proto.component_name == "cutegen-steps")
     return {row["n"]: row for row in json.loads(drawn.proto.json)["rows"]}
 
 
 def button_of(page: AppTest, key: str) -> Button:
-    """The button with this key, or with this key and the state it is bound to."""
+    """Return the button with this key, or with this key and the state it is bound to."""
     return next(b for b in page.button if b.key and (b.key == key or re.fullmatch(rf"{re.escape(key)}-\d+", b.key)))
 
 
 def line_of(page: AppTest, session: str) -> TextInput:
-    """The field for an instruction, in its latest turn."""
+    """Return the field for an instruction, in its latest turn."""
     (found,) = [field for field in page.text_input if str(field.key).startswith(f"answer-{session}")]
     return found
 
 
 def framed(page: str = "", **query: str) -> AppTest:
-    """A page inside the frame, as the server runs it; the start page when none is named."""
+    """Return a page inside the frame, as the server runs it; the start page when none is named."""
     app = testing.AppTest.from_file(str(FRAME), default_timeout=PATIENCE_S)
     app.run()
     if page:

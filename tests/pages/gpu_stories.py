@@ -55,7 +55,7 @@ TAIL = VECTORS.replace("c < cols", "c < cols / 2").replace("128-bit loads", "128
 
 
 def samples(median_us: float, n: int, spread: float = 0.004, seed: int = 1) -> tuple[float, ...]:
-    """As a GPU gives them: a narrow middle and a tail to the slow side."""
+    """Draw times as a GPU gives them: a narrow middle and a tail to the slow side."""
     draw = random.Random(seed * 1000 + int(median_us * 10))
     around = (draw.gauss(0, spread) + (draw.expovariate(1 / (3 * spread)) if draw.random() < 0.15 else 0)
               for _ in range(n))  # fmt: skip
@@ -90,7 +90,7 @@ def softmax_bounds() -> tuple[Bound, ...]:
 
 
 def measured(median_us: float, best_us: float | None = None, *, workload: str = "benchmark") -> WorkloadPerformance:
-    """The candidate beside eager and torch.compile, which take as long in every trial, and the best so far."""
+    """Return the candidate beside eager and torch.compile, which take as long in every trial, and the best so far."""
     candidate = timing(CANDIDATE, median_us, dropped=3)
     others = [timing(EAGER, 147.2), timing(COMPILED, 149.0)]
     others += [timing(BEST, best_us)] if best_us else []
@@ -142,7 +142,7 @@ def resources(store: Store, registers: int) -> Resources:
 def timed(
     store: Store, candidate: str, performance: Performance, *, registers: int = 32, marks: tuple[Mark, ...] = ()
 ) -> Trial:
-    """A trial that passed every stage on a GPU."""
+    """Return a trial that passed every stage on a GPU."""
     trial = passed(store, candidate)
     stages = tuple(
         replace(s, status=StageStatus.PASSED, seconds=2.4, note="")
@@ -172,7 +172,7 @@ def suspect(store: Store, candidate: str, best_us: float) -> Trial:
 
 
 def sweep() -> SweepTable:
-    """Nine points, in three rounds; the defaults and the three that were left took every stage."""
+    """Return nine points, in three rounds; the defaults and the three that were left took every stage."""
     took = {(128, 2): 0.1391, (128, 4): 0.1353, (256, 2): 0.1336, (256, 4): 0.1312, (512, 2): 0.1329, (512, 4): 0.1307}
     default, wrong = (256, 4), "workload ragged: 12 of 5105 elements of out are wrong"
     rows = [_swept(default, took.pop(default), 3, Status.PASSED, None)]
@@ -198,7 +198,7 @@ def _swept(
 
 
 def gpu_story(store: Store, swept: SweepTable | None = None) -> Story:
-    """Eight steps: slow seed, a race, slower than torch, a compile error, faster and profiled, SUSPECT, a sweep, and an
+    """Play eight steps: slow seed, race, slower than torch, compile error, faster and profiled, SUSPECT, a sweep, an
     open promotion of a kernel that is as fast as the best and unstable."""
     story = Story(store).begin(held=True, executor=ExecutorKind.GPU, device="NVIDIA H200")
     plan = "Expected: one read of x less.\nRisk: the online rescaling needs care with -inf."
@@ -229,7 +229,7 @@ def gpu_story(store: Store, swept: SweepTable | None = None) -> Story:
 
 
 def shapes_story(store: Store) -> Story:
-    """Two steps on two benchmark workloads; the second is faster on the mean and slower on one of them."""
+    """Return two steps on two benchmark workloads; the second is faster on the mean and slower on one of them."""
     story = Story(store).begin(held=True, executor=ExecutorKind.GPU, device="NVIDIA H200")
     seed = story.propose(KERNEL, "one block a row, three passes")
     first = Performance((measured(171.8, workload="small"), measured(160.0, workload="large")))
@@ -241,7 +241,7 @@ def shapes_story(store: Store) -> Story:
 
 
 def branched_story(store: Store) -> Story:
-    """Twelve steps: two branches from the first kernel, the second one overtakes; attempts that led nowhere."""
+    """Return twelve steps: two branches from the first kernel, the second one overtakes; attempts that led nowhere."""
     story = Story(store).begin(held=True, executor=ExecutorKind.GPU, device="NVIDIA H200")
     keys: dict[int, str] = {}
 
@@ -274,7 +274,7 @@ def branched_story(store: Store) -> Story:
 
 
 def matmul_story(store: Store) -> Story:
-    """One timed step of a compute-bound problem on two workloads, short enough on the second for graph replay."""
+    """Play one timed step of a compute-bound problem on two workloads, short enough on the second for graph replay."""
     story = Story(store, problem="matmul_square").begin(held=True, executor=ExecutorKind.GPU, device="NVIDIA H200")
     key = story.propose(KERNEL, "128x128x16 tiles, three stages")
     workloads = []
@@ -294,7 +294,7 @@ def matmul_story(store: Store) -> Story:
 
 
 def long_gpu_story(store: Store, steps: int) -> Story:
-    """Many timed steps, for measuring the page."""
+    """Return many timed steps, for measuring the page."""
     story = Story(store).begin(held=True, max_steps=steps + 5, executor=ExecutorKind.GPU, device="NVIDIA H200")
     for number in range(steps):
         key = story.propose(ONE_PASS + f"// {number}\n", f"idea {number}: a little more of everything", plan="A plan.")

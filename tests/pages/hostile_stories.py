@@ -59,7 +59,7 @@ IDEAS, BROKEN, WRONG, ASKED, TIMED = (
 
 
 def lines(place: str) -> str:
-    """All strings at this place, each on lines of its own."""
+    """Return all strings at this place, each on lines of its own."""
     return "\n".join(placed(i, place) for i in ALL)
 
 
@@ -74,13 +74,13 @@ def problem() -> Problem:
 
 
 def source(place: str) -> str:
-    """A kernel that says each string in a comment line of its own."""
+    """Return a kernel that says each string in a comment line of its own."""
     comments = (" ".join(placed(i, place).replace("\r", "\n").split("\n")) for i in ALL)
     return KERNEL + "".join(f"// {text}\n" for text in comments)
 
 
 def hostile_session(store: Store) -> Story:
-    """Waits at the promotion of its last step."""
+    """Wait at the promotion of its last step."""
     story = _begun(store)
     _ideas(story)
     _broken(story)
@@ -91,14 +91,14 @@ def hostile_session(store: Store) -> Story:
 
 
 def hostile_import(store: Store) -> Story:
-    """A read-only session from a file whose name is the strings."""
+    """Return a read-only session from a file whose name is the strings."""
     story = _begun(store, origin=f"imported from {one_line('file')}")
     story.propose(KERNEL, placed(0, "first"))
     return story.publish()
 
 
 def hostile_call(store: Store) -> Story:
-    """A model is being asked; only while no engine runs. Its text so far is to be set as the live text."""
+    """Make a session in which a model is asked, while no engine runs; set its text so far as the live text."""
     story = _begun(store)
     story.add(StepStarted(1, None), StateChanged(State.RUNNING), StageStarted(1, Stage.GENERATE))
     story.add(ModelCalled(1, Role.PROPOSER, store.put("A prompt."), one_line("caller"), 100))
@@ -172,7 +172,7 @@ def _wrong(story: Story) -> None:
 
 
 def _sass(store: Store) -> str:
-    """As the disassembler writes it, with the strings as instructions and as headers."""
+    """Return SASS as the disassembler writes it, with the strings as instructions and as headers."""
     text = ['\t.section .text.k,"ax"']
     for i in ALL:
         header = " ".join(placed(i, "header").replace('"', "").splitlines())
@@ -182,7 +182,7 @@ def _sass(store: Store) -> str:
 
 
 def _asked(story: Story) -> None:
-    """A repair: diagnosed by a model, then refused by the parser."""
+    """Play a repair: diagnosed by a model, then refused by the parser."""
     story.steps += 1
     number, store = story.steps, story.store
     prompt, reply = store.put(lines("prompt")), store.put(lines("reply"))

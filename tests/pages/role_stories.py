@@ -65,7 +65,7 @@ class RoleStory(Story):
             self.add(ModelAnswered(self.steps, role, prompt, told, by=by))
 
     def wait_at(self, role: Role) -> None:
-        """The gate at which this role's last answer is reviewed."""
+        """Stop at the gate at which this role's last answer is reviewed."""
         prompt = self.store.put(f"the prompt for {role}\n")
         self.add(GateOpened(self.steps, Gate.ANSWER, prompt=prompt, role=role))
 
@@ -81,7 +81,7 @@ class RoleStory(Story):
 
 
 def shape(name: str, us: float, existing_us: float, best_us: float | None, floor_us: float) -> WorkloadPerformance:
-    """One shape, with the existing kernel among the contenders."""
+    """Return one shape, with the existing kernel among the contenders."""
     plain = measured(us, best_us, workload=name)
     beside = timing(EXISTING, existing_us)
     bounds = tuple(Bound(kind, int(4e6 * floor_us), 1000, "fp32", floor_us, 0.1) for kind in ("graph", "compulsory"))
@@ -92,7 +92,7 @@ def shape(name: str, us: float, existing_us: float, best_us: float | None, floor
 
 
 def suite_tried(story: RoleStory, *, survivors: int = 0) -> SuiteTried:
-    """A checked suite, trusted where no mutant survives."""
+    """Return a checked suite, trusted where no mutant survives."""
     problem = story.store.record(Problem, story.settings.problem)
     rows = [
         MutantRow(f"index-{n}", "index", 20 + n, "c < cols", "c <= cols", MutantOutcome.CAUGHT, Status.MEMORY_ERROR)
@@ -109,7 +109,7 @@ def suite_tried(story: RoleStory, *, survivors: int = 0) -> SuiteTried:
 
 
 def roles_story(store: Store, *, waits_for: Role | None = Role.PLANNING) -> RoleStory:
-    """Four steps: the existing kernel; a suite and a faster kernel; one that is slower at one shape; an open one.
+    """Play four steps: the existing kernel; a suite and a faster kernel; one that is slower at one shape; an open one.
 
     Args:
         waits_for: the role whose answer waits in the last step; None leaves the session at the verdict of the third.
@@ -168,7 +168,7 @@ TINY = DATA / "existing" / "double_relu.py"
 
 
 def tiny_story(store: Store, *, at: Role) -> RoleStory:
-    """Two steps on a tiny problem, for a live engine to go on with: the existing kernel, and one that waits at the
+    """Play two steps on a tiny problem for a live engine to go on with: the existing kernel, and one that waits at the
     playbook's answer of the testing or the profiling role."""
     problem = library.load(str(TINY))
     story = RoleStory(store, given=problem, strategy="astra")

@@ -156,7 +156,7 @@ class Story:
         return self if held else self.publish()
 
     def publish(self) -> Story:
-        """Into the store, at once."""
+        """Write into the store, at once."""
         assert self.held is not None
         self.session = self.store.adopt(self.held)
         self.held = None
@@ -172,7 +172,7 @@ class Story:
         return self
 
     def propose(self, source: str, idea: str, *, plan: str = "", author: Author = Author.PLAYBOOK) -> str:
-        """A new step with this candidate; returns its key."""
+        """Add a new step with this candidate; return its key."""
         self.steps += 1
         key = self.store.put(source)
         generated = StageResult(Stage.GENERATE, StageStatus.PASSED, 0.21)
@@ -300,7 +300,7 @@ def not_compiled(candidate: str, text: str = 'identifier "higher" is undefined')
 
 
 def softmax_story(store: Store) -> Story:
-    """Seven steps: seed, one pass, a race, a repair, a compile error by hand, a wrong tail, and an open diff."""
+    """Return seven steps: seed, one pass, a race, a repair, a compile error by hand, a wrong tail, and an open diff."""
     story = Story(store).begin(held=True)
     plan = (
         "Expected: one read of x less, about a third of the traffic.\nRisk: the online rescaling needs care with -inf."
@@ -319,7 +319,7 @@ def softmax_story(store: Store) -> Story:
 
 
 def long_story(store: Store, steps: int) -> Story:
-    """A session with many tested steps, for measuring."""
+    """Return a session with many tested steps, for measuring."""
     story = Story(store).begin(held=True, max_steps=steps + 5)
     for number in range(steps):
         key = story.propose(ONE_PASS + f"// {number}\n", f"idea {number}: a little more of everything", plan="A plan.")

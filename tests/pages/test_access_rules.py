@@ -75,7 +75,7 @@ def test_a_ticket_is_good_once_and_is_no_cookie(tmp_path: Path, monkeypatch: pyt
 
 
 def ask(guard: AccessMiddleware, query: str, cookie: str = "", client: str = "10.0.0.1") -> int:
-    """Status of one GET through the middleware; 200 where it let through."""
+    """Return the status of one GET through the middleware; 200 where it let through."""
     scope = {
         "type": "http", "method": "GET", "path": "/", "scheme": "http", "query_string": query.encode(),
         "headers": [(b"cookie", cookie.encode())] if cookie else [], "client": (client, 1),

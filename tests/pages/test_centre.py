@@ -24,7 +24,7 @@ shape_list = Later("pages.components.editor.shapes")
 
 
 def seeded(store: Store) -> Story:
-    """A session whose seed is promoted."""
+    """Return a session whose seed is promoted."""
     story = Story(store).begin(held=True)
     seed = story.propose(KERNEL, "one block a row, three passes", plan="The simplest correct kernel.")
     return story.test(passed(store, seed)).promote(seed)
@@ -174,7 +174,7 @@ def test_a_hand_edit_is_named_by_what_it_changed(store: Store) -> None:
 
 
 def ask_about_a_scan() -> None:
-    """A page that is about to start a session on a problem of one's own."""
+    """Play a page that is about to start a session on a problem of one's own."""
     from dataclasses import replace
 
     from cutegen_core.records.event import AnsweredBy

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def tiles(page: AppTest) -> dict[str, str]:
-    """Their text by name."""
+    """Return their text by name."""
     html = next(str(one.value) for one in page.html if "cg-tiles" in str(one.value))
     found = re.findall(r'<section class="cg-tile"><h2[^>]*>(.*?)</h2>(.*?)</section>', html)
     return {name: re.sub(r"<[^>]+>", " ", text) for name, text in found}

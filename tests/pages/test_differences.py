@@ -25,7 +25,7 @@ def _text(markup: str) -> str:
 
 
 def _unfolded(table: str) -> str:
-    """What is seen at first: without the bodies that a closed checkbox hides."""
+    """Return what is seen at first: without the bodies that a closed checkbox hides."""
     closed = r'<input type="checkbox">.*?</tbody><tbody class="cg-fold-body">.*?</tbody>'
     return _text(re.sub(closed, "", table, flags=re.DOTALL))
 

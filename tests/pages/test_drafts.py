@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def save(store: Store, session: str, source: str, text: str) -> str:
-    """A draft that was begun from this kernel; its name."""
+    """Save a draft that was begun from this kernel; return its name."""
     name = edit_name(session, store.put(source))
     store.save_draft(name, Draft(store.put(source), text))
     return name
@@ -33,7 +33,7 @@ def labels(page: AppTest) -> list[str]:
 
 
 def number_of(page: AppTest) -> str:
-    """The step in the address."""
+    """Return the step in the address."""
     value = page.query_params["step"]
     return value if isinstance(value, str) else value[0]
 

@@ -29,7 +29,7 @@ class Tab:
         self.seq = 0
 
     def send(self, text: str, *upon: str) -> bool:
-        """True when the server has kept it."""
+        """Return true when the server has kept it."""
         self.seq += 1
         message = DraftMessage(self.visit.opening, self.seq, tuple(map(content_key, upon)), text)
         assert take(self.store, self.name, self.base, self.visit, message)

@@ -65,7 +65,7 @@ def click(page: AppTest, key: str) -> AppTest:
 
 
 def called(story: Story, role: Role, prompt: str, reply: str, **answer: object) -> Story:
-    """A finished call of the open step."""
+    """Return a finished call of the open step."""
     store, step = story.store, story.steps
     key = store.put(prompt)
     numbers = {"prompt_tokens": 1200, "completion_tokens": 345, "seconds": 3.2} | answer
@@ -87,7 +87,7 @@ def begin_step(story: Story, base: str | None, *, repair: bool = False) -> Story
 
 
 def failed_then_diagnosed(store: Store) -> Story:
-    """A kernel that does not compile, and a repair as far as its diagnosis."""
+    """Return a kernel that does not compile, and a repair as far as its diagnosis."""
     story = Story(store, answered_by=AnsweredBy.LLM).begin()
     typo = story.propose(TYPO, "online maximum", author=Author.MODEL)
     story.test(not_compiled(typo)).close(Outcome.FAILED, "line 40")
@@ -281,7 +281,7 @@ def test_a_session_starts_with_model_budget_and_prompt_gate(store: Store) -> Non
 
 
 def field(page: AppTest, name: str) -> str:
-    """The key of a field of the model form; it changes with the model."""
+    """Return the key of a field of the model form; it changes with the model."""
     return next(str(t.key) for t in page.text_input if str(t.key).startswith("model-") and str(t.key).endswith(name))
 
 
@@ -370,7 +370,7 @@ def test_a_broken_models_file_is_said_and_left_alone(store: Store, tmp_path: Pat
 
 
 def written(store: Store) -> None:
-    """Does what the engine does for the files that were asked for."""
+    """Do what the engine does for the files that were asked for."""
     slots = JobSlots(store, JobKind.EXPORT, 2)
     wait_until(lambda: slots.dispatch() or all(job.is_over for job in jobs.every(store, JobKind.EXPORT)))
     slots.close()

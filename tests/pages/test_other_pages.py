@@ -109,7 +109,7 @@ def test_setup_shows_the_doctor_the_engine_and_the_target(store: Store) -> None:
 
 
 def found(page: AppTest) -> AppTest:
-    """The page when the doctor has looked at everything."""
+    """Return the page once the doctor has looked at everything."""
     deadline = time.monotonic() + PATIENCE_S
     while "GB free in" not in shown(page):
         assert time.monotonic() < deadline, shown(page)

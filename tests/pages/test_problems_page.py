@@ -261,7 +261,7 @@ def test_each_problem_says_which_family_recognises_it_or_why_none_does(
 
 
 def pasted(open_page: OpenPage, forward: str) -> AppTest:
-    """A new problem of this text, which has the workloads of the example."""
+    """Return a new problem of this text, which has the workloads of the example."""
     text = problem_draft.EXAMPLE.replace("torch.relu(x)", forward)
     sized = Workload("small", WorkloadRole.EMULATOR, {"batch_size": 2, "dim": 3})
     page = open_page("problems", new=1)

@@ -154,7 +154,7 @@ def test_without_times_the_table_holds_verdicts_and_says_so(store: Store, open_p
 
 
 def waiting_for(store: Store, role: Role) -> str:
-    """A session whose second step waits at this role's answer."""
+    """Return a session whose second step waits at this role's answer."""
     story = RoleStory(store, problem="silu_and_mul", strategy="astra")
     story.begin(held=True, executor=ExecutorKind.CPU)
     story.start_step()

@@ -6,7 +6,7 @@ values = Later("cutegen_core.judge.reference_process.values")
 
 
 def assert_judged(reference, workload):
-    """The reference's own float32 answer passes; with one element off by a lot it does not."""
+    """Check that the reference's own float32 answer passes; with one element off by a lot it does not."""
     inputs = reference.write_inputs(workload, 5)
     live = values.instantiate_drawn(reference.source(workload), "here", workload.values, 5)
     for spec, path in inputs.items():

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 
 def _file(model: str, sizes: str, inputs: str, init: str = "", head: str = "") -> str:
-    """A whole file; `model` is the body of the class, `inputs` and `init` are what the functions return."""
+    """Return a whole file; `model` is the body of the class, `inputs` and `init` are what the functions return."""
     body = "\n".join("    " + line if line else "" for line in model.strip("\n").splitlines())
     return (
         f"{_HEAD}{head}\n\nclass Model(nn.Module):\n{body}\n\n\n{sizes}\n\n\n"

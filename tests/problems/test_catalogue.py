@@ -22,7 +22,7 @@ def reference(request, shared, tmp_path):
 
 
 def added_up(terms, axis):
-    """One accumulator in float32, first to last."""
+    """Add up in one accumulator of float32, first to last."""
     return np.add.accumulate(terms.astype(np.float32), axis=axis).take(-1, axis=axis)
 
 
@@ -65,7 +65,7 @@ def silu_and_mul(x):
 
 
 def conv_bias_relu(x, weight, bias):
-    """One tap of one channel after the other."""
+    """Compute one tap of one channel after the other."""
     padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
     total = np.zeros((len(x), len(weight), *x.shape[2:]), dtype=np.float32)
     for c, h, w in np.ndindex(*weight.shape[1:]):
@@ -106,12 +106,12 @@ WITHOUT = [name for name in NAMES if name not in KERNELS] or ["softmax"]
 
 
 def every_second(names):
-    """The others are thorough: neighbours are of one kind."""
+    """Mark the others as thorough: neighbours are of one kind."""
     return [pytest.param(name, id=name, marks=pytest.mark.thorough if i % 2 else ()) for i, name in enumerate(names)]
 
 
 def judged(reference, workload, seed, kernel):
-    """What the comparison says of a kernel written in numpy."""
+    """Return what the comparison says of a kernel written in numpy."""
     arrays = [
         np.fromfile(path, dtype=DTYPES[spec.dtype]).reshape(spec.shape)
         for spec, path in reference.write_inputs(workload, seed).items()

@@ -93,7 +93,7 @@ def test_every_name_reads_back(name: str) -> None:
 
 
 def added(problem: Problem) -> Workload:
-    """The one that is proposed, read from the text with it."""
+    """Return the one that is proposed, read from the text with it."""
     text = edit.rewrite(problem.source, problem, edit.add_test_workload(problem))
     (new,) = (w for w in read.read(text, problem.name, "mine.py").workloads if w not in problem.workloads)
     return new

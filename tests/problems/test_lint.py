@@ -58,7 +58,7 @@ def worker(shared: SharedTools) -> Worker:
 
 
 def changed(*pairs: tuple[str, str]) -> Problem:
-    """The sound problem with these texts replaced; each must be there."""
+    """Return the sound problem with these texts replaced; each must be there."""
     source = SOUND
     for old, new in pairs:
         assert old in source

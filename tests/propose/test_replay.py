@@ -50,7 +50,7 @@ def block(search, replacement):
 
 
 def walked_again(desk, recorded):
-    """The recording replayed to its end, as `cutegen replay` starts it."""
+    """Return the recording replayed to its end, as `cutegen replay` starts it."""
     settings = views.session_view(desk.store, recorded).state.settings
     problem = desk.store.record(Problem, settings.problem)
     session = desk.start(
@@ -119,7 +119,7 @@ def test_a_session_with_a_model_gives_the_same_verdicts_in_another_workspace(des
 
 
 def _said(store: Store, session: str):
-    """Prompts and replies, in order."""
+    """Return prompts and replies, in order."""
     answers = [r.event for r in store.events(session) if isinstance(r.event, ModelAnswered) and not r.event.error]
     tried = {step.number for step in views.session_view(store, session).state.steps if step.candidate}
     return [(store.text(a.prompt), store.text(a.reply), a.finish) for a in answers if a.step in tried]

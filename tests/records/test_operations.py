@@ -84,7 +84,7 @@ def test_what_pytorch_calls_a_reduction_is_one_here():
 
 
 def shows_operand(function):
-    """Whether PyTorch's schema says that the result may be a view of an operand."""
+    """Tell whether PyTorch's schema says that the result may be a view of an operand."""
     returned = function._schema.returns
     return bool(returned) and returned[0].alias_info is not None and not returned[0].alias_info.is_write
 
@@ -105,7 +105,7 @@ def test_views_are_pytorchs_views():
 
 
 def called(name, x):
-    """The operation of one operand, with the arguments it usually has; None where it takes more."""
+    """Return the operation of one operand, with the arguments it usually has; None where it takes more."""
     more = {"clamp": (-1, 1), "clamp_min": (0,), "clamp_max": (0,), "hardtanh": (-1.0, 1.0), "threshold": (0.0, 0.0),
             "pow": (3,), "float_power": (3,), "fmod": (2,), "remainder": (2,), "floor_divide": (2,), "div": (2,),
             "mul": (2,), "atan2": (torch.ones_like(x),), "xlogy": (torch.ones_like(x),), "dropout": (0.5, False),
@@ -118,7 +118,7 @@ def called(name, x):
 
 
 def of_one_operand():
-    """The pointwise operations that can be called with one tensor, and their traits."""
+    """Return the pointwise operations that can be called with one tensor, and their traits."""
     pointwise = {name: traits for name, traits in OPERATIONS.items() if traits.flow is Flow.POINTWISE}
     found = {n: traits for n, traits in pointwise.items() if isinstance(called(n, torch.ones(3)), torch.Tensor)}
     assert len(found) > 60

@@ -36,7 +36,7 @@ CONDITIONS = Conditions("scripted", "", (0, 0), 0, (0, 0), (0.0, 0.0), (), 0, 4,
 
 
 def taking(source: str, us: float) -> str:
-    """The kernel file with its time written behind its idea."""
+    """Return the kernel file with its time written behind its idea."""
     return re.sub(r"^(idea = [^#\n]*?) *(?:#.*)?$", rf"\1  # takes {us} us", source, count=1, flags=re.MULTILINE)
 
 
@@ -122,12 +122,12 @@ class _Bench:
 
 
 def timing(name: str, us: float) -> Timing:
-    """What the scripted clock says of a contender."""
+    """Return what the scripted clock says of a contender."""
     return Timing(name, us, us * 0.99, us * 1.01, NOISE, 40)
 
 
 def speedup(own: Timing, other: Timing) -> Speedup:
-    """How the contender stands to another, in the timer's words."""
+    """Return how the contender stands to another, in the timer's words."""
     ratio = other.median_us / own.median_us
     word = Word.FASTER if ratio > 1 + 2 * NOISE else Word.SLOWER if ratio < 1 - 2 * NOISE else Word.SAME
     return Speedup(other.contender, ratio, ratio - NOISE, ratio + NOISE, word)

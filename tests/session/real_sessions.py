@@ -37,7 +37,7 @@ class Loop:
         return self.tools.of_session(session)
 
     def decide(self, session: str, kind: DecisionKind, **fields: object) -> State:
-        """A decision by somebody who has seen everything, carried out at once; raises when it is refused."""
+        """Carry out a decision by somebody who has seen everything; raise when it is refused."""
         state = views.session_view(self.store, session).state
         number = self.store.submit(session, Decision(kind, state.seq, **fields))  # type: ignore[arg-type]
         after = self.go(session)
@@ -57,8 +57,10 @@ class Loop:
 
 @contextmanager
 def loop(folder: Path, *, run_timeout_s: float | None = None) -> Iterator[Loop]:
-    """Args:
-    run_timeout_s: the limit of one run, for kernels that never end; the evaluator's own when None.
+    """Yield the loop's parts in a folder of their own; close them at the end.
+
+    Args:
+        run_timeout_s: the limit of one run, for kernels that never end; the evaluator's own when None.
     """
     made = Loop(folder, run_timeout_s=run_timeout_s)
     try:

@@ -43,7 +43,7 @@ def desk(tmp_path_factory):
 
 
 def by_hand(desk, problem=None, **options):
-    """A session whose prompts a person carries; it waits nowhere else."""
+    """Return a session whose prompts a person carries; it waits nowhere else."""
     session = desk.start(problem or few_runs("relu"), answered_by=AnsweredBy.PERSON, gates=(), **options)
     desk.go(session)
     return session
@@ -60,7 +60,7 @@ def told(desk, session, *replies):
 
 
 def timed(step, candidate, latency_ms):
-    """A step that passed and was timed, as a machine with a GPU writes it."""
+    """Return a step that passed and was timed, as a machine with a GPU writes it."""
     return (
         StepStarted(step, None),
         Proposed(step, candidate, Author.MODEL, f"idea {step}"),

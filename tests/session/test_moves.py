@@ -207,7 +207,7 @@ def test_the_next_move(state: State, expected: Callable[[moves.Move], bool]) -> 
 
 
 def failures(count: int, *, repairs: int, status: Status = Status.COMPILE_ERROR) -> State:
-    """`count` failed steps in a row after a promoted one; the last `repairs` of them were repairs."""
+    """Return `count` failed steps in a row after a promoted one; the last `repairs` of them were repairs."""
     events = list(PROMOTED)
     for number in range(2, 2 + count):
         key = f"{number:064d}"
@@ -245,7 +245,7 @@ def test_an_instruction_comes_before_a_repair() -> None:
 
 
 def swept(step: int, candidate: str = B) -> tuple[Event, ...]:
-    """A last sweep of A, and the verdict that what it chose is no better."""
+    """Return a last sweep of A, and the verdict that what it chose is no better."""
     proposed = Proposed(step, candidate, Author.PLAYBOOK, "tune: BLOCK=512", parent=A)
     begun = (StepStarted(step, A, study=StudyKind.SWEEP), Studied(StudyKind.SWEEP, A, "table", step=step), proposed)
     return (

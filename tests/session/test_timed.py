@@ -35,7 +35,7 @@ def trial(store: Store, step) -> Trial:
 
 
 def by_hand(desk):
-    """A session on ReLU that waits for kernels written by hand."""
+    """Return a session on ReLU that waits for kernels written by hand."""
     session = desk.start(few_runs("relu"), gates=(Gate.DIFF,), answered_by=AnsweredBy.PERSON)
     desk.go(session)
     return session

@@ -48,7 +48,7 @@ def add_norm() -> Problem:
 
 
 def transpose() -> Problem:
-    """The transposition of the honest kernels."""
+    """Return the transposition of the honest kernels."""
     return library.load(str(DATA / "kernels" / "transpose.py"))
 
 

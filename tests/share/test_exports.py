@@ -88,7 +88,7 @@ def case(request, shared):
 
 
 def loaded(text):
-    """What KernelBench does with a candidate: compile, exec in a namespace, take ModelNew."""
+    """Return what KernelBench does with a candidate: compile, exec in a namespace, take ModelNew."""
     namespace = {}
     exec(compile(text, "<string>", "exec"), namespace)
     return namespace

@@ -28,7 +28,7 @@ def store(tmp_path):
 
 
 def node(depth, **changes):
-    """One node with upstream's fields."""
+    """Return one node with upstream's fields."""
     fields = {
         "uuid": f"{depth}_20260821-17{depth:02d}36",
         "ref": REF,

@@ -46,7 +46,7 @@ def deck_of(store: Store, story: Story) -> slides.Deck:
 
 
 def pictures(store: Store, deck: slides.Deck) -> list[Picture]:
-    """Every picture of every slide."""
+    """Return every picture of every slide."""
     shown = [slides.slide(store, deck, stop) for stop in deck.stops]
     measured = [s.measured.bars for s in shown if hasattr(s, "measured")]
     charts = [s.progress for s in shown if hasattr(s, "progress")]

@@ -64,7 +64,7 @@ def said(store: Store, session: str) -> dict[str, Any]:
 
 
 def proposer(settings: SessionSettings) -> str:
-    """Who writes the candidates, in the one word that old settings had for it."""
+    """Return who writes the candidates, in the one word that old settings had for it."""
     return {"person": "manual", "recording": "replay"}.get(settings.answered_by, str(settings.answered_by))
 
 
@@ -73,7 +73,7 @@ def _old_kind(decision: Decision) -> str:
 
 
 def _looks(store: Store, state: State) -> dict[str, Any]:
-    """The looks at a kernel that the person wants, and what the ones before found."""
+    """Return the looks at a kernel that the person wants, and what the ones before found."""
     return {
         "wanted": [_wanted(state, StudyKind.PROFILE), _wanted(state, StudyKind.ABLATION)],
         "profiles": {

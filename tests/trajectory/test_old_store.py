@@ -67,12 +67,12 @@ UNNAMED = "edited by hand"
 
 
 def named(today, before):
-    """The idea that a step has today: an edit is named when it is read, by what it changed."""
+    """Return the idea that a step has today: an edit is named when it is read, by what it changed."""
     return today["idea"] if before["idea"] == UNNAMED != today["idea"] else before["idea"]
 
 
 def plain(value):
-    """As JSON gives it back."""
+    """Return it as JSON gives it back."""
     return json.loads(json.dumps(value))
 
 

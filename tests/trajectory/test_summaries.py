@@ -163,7 +163,7 @@ def test_events_that_cannot_be_folded_are_not_written(tmp_path):
 
 
 def events_of(steps):
-    """Steps that are promoted, refuted, rewound and noted in turn: whatever looks through the steps before."""
+    """Return steps that are promoted, refuted, rewound and noted in turn: whatever looks through the steps before."""
     found = [SessionCreated(SETTINGS)]
     for number in range(1, steps + 1):
         key = f"{number:064}"

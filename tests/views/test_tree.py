@@ -13,7 +13,7 @@ from cutegen_core.views import START, TreeRow, step_tree
 
 
 def tree(*parents: int, best: int = 0) -> dict[int, TreeRow]:
-    """Of steps 1, 2, ... that hang on these; each makes a kernel of its own."""
+    """Return a tree of steps 1, 2, ... that hang on these; each makes a kernel of its own."""
     steps = tuple(
         Step(n, None, candidate=f"k{n}", parent=f"k{parent}" if parent else None) for n, parent in enumerate(parents, 1)
     )

@@ -79,8 +79,7 @@ def products(graph: Graph, facts: Mapping[str, InputFacts]) -> tuple[CountedProd
 
 
 def unavoidable(graph: Graph, facts: Mapping[str, InputFacts]) -> dict[str, int]:
-    """Return operand dtype -> FLOPs that remain if every group of linearly joined products counts its least member
-    only."""
+    """Return the FLOPs that no algorithm avoids, by the operands' dtype; of a linear group the least product counts."""
     found = products(graph, facts)
     groups = _groups(graph, found)
     collapsed = _collapsed(graph, {p.place for p in found})
@@ -121,7 +120,7 @@ def _products_of(node: Node, nodes: Mapping[str, Node]) -> Iterator[CountedProdu
             prod(nodes[left].shape[dim] for dim in summed if isinstance(dim, int)) if isinstance(summed, tuple) else 1
         )
         yield _product(node, operation, nodes, left, right, 2 * prod(node.shape) * inner, inner)
-    elif operation == "cdist" and float(_float(node)) == 2.0:
+    elif operation == "cdist" and _norm_of(node) == 2.0:
         inner = nodes[left].shape[-1]
         yield _product(node, operation, nodes, left, right, 2 * prod(node.shape) * inner, inner)
 
@@ -155,7 +154,8 @@ def _einsum(node: Node, nodes: Mapping[str, Node]) -> Iterator[CountedProduct]:
     yield _product(node, "einsum", nodes, names[0], names[1], 2 * prod(extents.values()), inner)
 
 
-def _float(node: Node) -> float:
+def _norm_of(node: Node) -> float:
+    """Return the p of a distance, 2 unless it is given."""
     value = node.argument(2, "p")
     return float(value) if isinstance(value, int | float) else 2.0
 

@@ -9,7 +9,8 @@
 
 The server compiles one candidate at a time: the front end already uses a core, and each fork may need gigabytes. It
 does not use the precompiled prelude for tensor-core kernels: the prelude's heap is a file in memory, where their
-template instantiation (2 GB) takes 26 instead of 16 s. Small kernels gain most from it (benchmarks/compile.py).
+template instantiation (2 GB) takes 26 instead of 16 s. Small kernels gain most from it
+(benchmarks/toolchain/compile.py).
 """
 
 from __future__ import annotations

@@ -64,7 +64,11 @@ class Nvrtc:
             return NvrtcResult(code, log, self._bytes("nvrtcGetCUBIN", program), lowered)
 
     def create_pch(self, source: str, name: str, options: Sequence[str], pch: Path) -> None:
-        """Precompile headers into `pch`, valid only in this process and its forks and with the same options."""
+        """Precompile headers into `pch`, valid only in this process and its forks and with the same options.
+
+        Raises:
+            MachineError: NVRTC cannot precompile them.
+        """
         made = self.compile(source, name, [*options, f"-create-pch={pch}"])
         if made.code != SUCCESS or not pch.exists():
             raise MachineError(

@@ -95,6 +95,9 @@ class Runner:
 
         The launches marked once are measured apart, in a round of their own before the calls; each call is charged
         with its share of theirs (`ONCE_CALLS`).
+
+        Raises:
+            MachineError: it was started without `--measures`.
         """
         if self.meter is None:
             raise MachineError("this GPU runner was not started to measure.")

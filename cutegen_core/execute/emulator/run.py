@@ -230,7 +230,7 @@ def _run_process(command: list[str], timeout_s: float) -> str:
 
 
 def _wait_for_end(pid: int, timeout_s: float) -> None:
-    """Return when a child ends, or at the limit. `Popen.wait` with a limit looks only every so many milliseconds."""
+    """Wait until a child ends, or until the limit. `Popen.wait` with a limit looks only every so many milliseconds."""
     watched = os.pidfd_open(pid)
     try:
         with selectors.DefaultSelector() as selector:

@@ -89,7 +89,7 @@ class GpuExecutor:
         return Built(Status.PASSED, cubin, checked, time.monotonic() - started, cached)
 
     def write_probe(self, kernel: KernelFile, arch: str) -> None:
-        """Return None: the kernel runs as NVIDIA's compiler reads it."""
+        """Find nothing: the kernel runs as NVIDIA's compiler reads it."""
 
     @contextmanager
     def open(self, built: Built) -> Iterator[Execute]:

@@ -85,7 +85,11 @@ def find_derived(source: str, origin: str, *, finite: bool) -> Iterator[tuple[Va
 
 
 def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) -> tuple[Basis, ...] | str:
-    """Return what each output is judged by, or why none can be judged on these values."""
+    """Return what each output is judged by, or why none can be judged on these values.
+
+    Raises:
+        ProblemError: the reference cannot run on them.
+    """
     if expected.exact is None:
         return f"the reference cannot run in float64 there: {expected.why}"
     try:

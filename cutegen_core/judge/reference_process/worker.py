@@ -153,7 +153,11 @@ class ReferenceHandler:
 
 
 def trace_signature(source: str, origin: str) -> Signature:
-    """Trace the signature on fake tensors; a forward that needs values is run for real if its inputs are small."""
+    """Trace the signature on fake tensors; a forward that needs values is run for real if its inputs are small.
+
+    Raises:
+        ProblemError: neither run gives tensors.
+    """
     with tracing.fake_tensors():
         live = instantiate(source, origin)
         try:

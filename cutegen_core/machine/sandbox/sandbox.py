@@ -47,7 +47,11 @@ class Completed:
 
 @functools.cache
 def probe_level() -> SandboxLevel:
-    """Return the level a process gets here, measured by attempting what should be denied."""
+    """Return the level a process gets here, measured by attempting what should be denied.
+
+    Raises:
+        MachineError: the sandbox cannot be tried here.
+    """
     done = subprocess.run(
         [*launcher.command(), "probe"],
         capture_output=True,

@@ -69,6 +69,9 @@ def install(*, files: FileAccess, processes: bool, may_exec: bool) -> bool:
         files: "none": no file can be opened; "read": files can be read, but not written, renamed or deleted.
         processes: whether it may start children (never in new namespaces).
         may_exec: whether it may execute another program.
+
+    Raises:
+        MachineError: the kernel refuses the filter.
     """
     if platform.machine() != "x86_64":
         return False

@@ -67,7 +67,7 @@ def _find_library_call(kernels: tuple[str, ...]) -> str:
 
 
 def _kernels(graph: Graph) -> tuple[str, ...]:
-    """Operations that eager launches a kernel for, in order."""
+    """Return the operations that eager launches a kernel for, in order."""
     nodes = by_name(graph)
     return tuple(ops.name(node) for node in graph.nodes if not ops.is_free(node, nodes))
 

@@ -1,6 +1,6 @@
 """Parts of CuTeGen's strategy that can be switched off or changed, each a strategy of its own, to see what it is worth.
 
-They repeat the ablations of the CuTeGen paper (`python -m benchmarks.ablation`); nobody needs them to get a kernel.
+They repeat the ablations of the CuTeGen paper (`python -m benchmarks.guide.ablation`); no session needs them.
 """
 
 from __future__ import annotations

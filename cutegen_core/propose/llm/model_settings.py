@@ -125,7 +125,7 @@ class Models:
         raise UsageError(f"no model is called {name!r}; there is {there}. Add it on the Setup page or in {path()}.")
 
     def of(self, role: Role) -> ModelSettings:
-        """Who answers that role; UsageError while no model is set up."""
+        """Return the model that answers that role; raise UsageError while no model is set up."""
         if role in self.roles:
             return self.named(self.roles[role])
         if not self.settings:
@@ -228,7 +228,7 @@ class _Reader:
         return UsageError(f"{self._file}{f', line {line}' if line else ''}: {message}")
 
     def _line(self, table: str, key: str) -> int:
-        """1-based line of the key in that table, of the table where the key has none, 0 where neither is found."""
+        """Return the line of the key in that table, counted from 1; the table's without a key, 0 without either."""
         here, header = "", 0
         for number, line in enumerate(self._lines, 1):
             text = line.strip()
@@ -244,7 +244,7 @@ class _Reader:
 
 
 def _misplaced(error: Mapping[str, object]) -> tuple[str, str, str]:
-    """Yield each error in the file's tables: which table, which key, and the reason."""
+    """Return each error in the file's tables: which table, which key, and the reason."""
     match error["loc"], error["type"]:
         case (str(key),), "extra_forbidden":
             return "", key, f"unknown table {key!r}; there is [models.NAME] and [roles]"

@@ -126,7 +126,7 @@ def _add(table: Table, remarks: Sequence[Item]) -> None:
 
 
 def _same(item: Item, value: object) -> bool:
-    """Whether the file says this value already: 30 is 30.0 to a timeout, but true is not 1 to a server."""
+    """Tell whether the file says this value already: 30 is 30.0 to a timeout, but true is not 1 to a server."""
     there = item.unwrap()
     return json.dumps(there) == json.dumps(value) if isinstance(value, Mapping) else bool(there == value)
 

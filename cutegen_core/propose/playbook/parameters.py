@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cutegen_core.propose.playbook.naming import Naming, fresh
+from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Mode
 from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.values import ONE, Extent
@@ -134,7 +134,7 @@ class Parameters:
         pointer = " + ".join(x for x in (base, offset) if x)
         iterator = f"counting_iterator<long>{{{offset}}}" if access.counted else f"make_gmem_ptr({pointer})"
         # x and X would both be mX; the same tensor addressed in two ways needs two names as well.
-        name = fresh(base[:1].upper() + base[1:], {t.name for t in self.tensors})
+        name = self._naming.view(base, {t.name for t in self.tensors})
         element = ELEMENT[access.dtype]
         text = TensorText(name, iterator, element, layout, flat, varies, once, access.counted)
         self._tensors.append((access, text))

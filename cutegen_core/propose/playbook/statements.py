@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cutegen_core.propose.playbook.naming import Naming, fresh
+from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import Parameters, TensorText
 from cutegen_core.propose.playbook.regions import Region, RegionResult
 from cutegen_core.propose.playbook.terms import Term
@@ -147,7 +147,7 @@ def term_names(region: Region, naming: Naming) -> dict[str, str]:
     for term in region.terms.terms.values():
         if term.access is not None:
             wanted = "place" if term.access.counted else f"{term.access.tensor}_value"
-            names[term.name] = fresh(wanted, naming.taken)
+            names[term.name] = naming.fresh(wanted)
         else:
             names[term.name] = f"t{len(names)}" if term.reduction is None else f"{term.reduction[0]}{len(names)}"
     return names

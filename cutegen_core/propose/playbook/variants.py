@@ -19,7 +19,7 @@ from cutegen_core.propose.playbook.by_shape import (
     strips_tuned,
     strips_vector,
 )
-from cutegen_core.propose.playbook.naming import Naming
+from cutegen_core.propose.playbook.naming import Naming, words_of
 from cutegen_core.propose.playbook.one_launch import (
     columns,
     elementwise_naive,
@@ -190,20 +190,26 @@ def write_variants(
     first, middle, last = plans
     written = [(first, ladder(first, target)[0]), *((middle, levels) for levels in ladder(middle, target)[1:-1])]
     written += [(last, levels) for levels in ladder(last, target)[1:][-1:]]
-    return tuple(_variant(plan, levels, name, set(taken), target) for plan, levels in written)
+    return tuple(_variant(plan, levels, name, taken, target) for plan, levels in written)
 
 
 def _variant(planner: Planner, levels: Sequence[Level], name: str, taken: set[str], target: Target) -> Variant:
-    naming, pieces = Naming(taken), []
-    several = len(planner.regions) > 1
-    for number, (region, level) in enumerate(zip(planner.regions, levels, strict=True), 1):
-        kernel = f"{name}_{region.kind.value}{number}" if several else name
-        pieces.append(level.write(region, kernel, naming, str(number) if several else ""))
+    marked = _write(planner, levels, name, Naming(set(taken), words=None))
+    naming = Naming(set(taken), words_of(piece.code for piece in marked))
+    pieces = _write(planner, levels, name, naming)
     _fix_small(planner.regions, pieces)
     idea = idea_of(levels)
     scratch = [ScratchText(b.name, b.dtype, tuple(d.text for d in b.dims) or ("1",), b.zero) for b in planner.scratch]
     source = write_file(idea, naming, pieces, scratch, ("fast_math",) if planner.fast else ())
     return Variant(leading(planner, levels, target).name, idea, source)
+
+
+def _write(planner: Planner, levels: Sequence[Level], name: str, naming: Naming) -> list[RegionText]:
+    """Return the text of each region by its level."""
+    if len(planner.regions) == 1:
+        return [levels[0].write(planner.regions[0], name, naming, "")]
+    numbered = enumerate(zip(planner.regions, levels, strict=True), 1)
+    return [level.write(one, f"{name}_{one.kind.value}{n}", naming, str(n)) for n, (one, level) in numbered]
 
 
 def _fix_small(regions: Sequence[Region], pieces: Sequence[RegionText]) -> None:

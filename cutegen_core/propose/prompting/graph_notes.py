@@ -40,7 +40,7 @@ def algebra(graph: Graph, signature: Signature) -> tuple[str, ...]:
 
 
 def _shifted_away(node: Node, nodes: Mapping[str, Node]) -> Iterator[str]:
-    """Return a convolution's or product's bias that a norm over the same channel takes away again."""
+    """Yield a note for a bias of a convolution or product that a norm over the same channel cancels."""
     before = next((nodes[name] for name in node.operands() if name in nodes), None)
     if before is None or ops.name(node) not in _CENTRING or not any(part in ops.name(before) for part in _BIASED):
         return
@@ -55,8 +55,7 @@ def _notes(graph: Graph, signature: Signature) -> Iterator[str]:
 
 
 def _hoistable(graph: Graph, signature: Signature) -> Iterator[str]:
-    """Return operations whose operands are parameters and constants only: they are computed once, before the main
-    launch."""
+    """Yield a note for each operation whose operands are parameters and constants only: it can be computed once."""
     parameters = {t.name for t in signature.inputs if t.role in (TensorRole.PARAMETER, TensorRole.BUFFER)}
     fixed = {n.name for n in graph.nodes if n.op == "constant" or (n.op == "input" and n.name in parameters)}
     for node in graph.nodes:
@@ -96,7 +95,7 @@ def _is_step(node: Node) -> bool:
 
 
 def _fusable(graph: Graph, nodes: Mapping[str, Node]) -> Iterator[str]:
-    """Return results read by exactly one operation of the same shape: they never need to reach memory."""
+    """Yield a note that lists the results which exactly one operation reads: they need not reach memory."""
     uses: dict[str, int] = {}
     for node in graph.nodes:
         for operand in node.operands():

@@ -71,16 +71,16 @@ class Bundle:
         return tuple(t for t in self.signature.inputs if t.role is TensorRole.INPUT)
 
     def launches(self) -> tuple[tuple[int, LaunchSpec], ...]:
-        """Each launch of the plan with the number of its kernel in `kernel.kernel_names()`."""
+        """Return each launch of the plan with the number of its kernel in `kernel.kernel_names()`."""
         names = self.kernel.kernel_names()
         return tuple((names.index(launch.kernel), launch) for launch in self.kernel.launches)
 
     def tensor_names(self) -> frozenset[str]:
-        """Everything the plan may pass as a pointer."""
+        """Return everything the plan may pass as a pointer."""
         return frozenset(t.name for t in self.signature.tensors) | {s.name for s in self.kernel.scratch}
 
     def names_used(self) -> frozenset[str]:
-        """Every name any expression of the plan mentions."""
+        """Return every name that any expression of the plan mentions."""
         located = [let.value for let in self.kernel.lets]
         for scratch in self.kernel.scratch:
             located += scratch.shape

@@ -193,7 +193,7 @@ cudaError_t {name}_launch({tensors}, void* workspace, cudaStream_t stream);
 
 
 def host_launcher(bundle: Bundle) -> str:
-    """Definitions of the two host functions; needs `header`, `device_code` and `LAUNCH` before it."""
+    """Return the definitions of the two host functions; needs `header`, `device_code` and `LAUNCH` before it."""
     tensors, name = _parameters(bundle), bundle.name
     launches = "".join(_launch(bundle, number, launch) for number, launch in bundle.launches())
     return f"""\

@@ -53,7 +53,7 @@ def write_document(store: Store, session: str, output: Path) -> None:
 
 
 def anchor(stop: Stop) -> str:
-    """Where the address of a stop leads: "start", "step-7", "result"."""
+    """Return where the address of a stop leads: "start", "step-7", "result"."""
     return f"step-{stop.number}" if stop.number else stop.name
 
 
@@ -85,7 +85,7 @@ def _call(call: CallView) -> dict[str, Any]:
 
 
 def _policy(style: str, script: str) -> str:
-    """Nothing but the file's own style and script."""
+    """Return a content policy that allows nothing but the file's own style and script."""
     own = f"style-src {_hash(style)}; script-src {_hash(script)}"
     return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
 

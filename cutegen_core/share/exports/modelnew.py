@@ -48,7 +48,7 @@ def cuda_source(bundle: Bundle) -> str:
 
 
 def cpp_source(bundle: Bundle) -> str:
-    """Binding of those functions to torch tensors."""
+    """Return the binding of those functions to torch tensors."""
     return _BINDING_HEAD + "".join(_binding(bundle, i, k) for i, k in enumerate(bundle.kernel.kernel_names()))
 
 
@@ -123,7 +123,7 @@ void launch_{index}(std::vector<long long> const& config{taken}) {{
 
 
 def plan_function(bundle: Bundle) -> str:
-    """`cutegen_plan(tensors, numbers)` in Python: scratch to allocate and launches to make."""
+    """Return `cutegen_plan(tensors, numbers)` in Python: scratch to allocate and launches to make."""
     kernel = bundle.kernel
     scratch_names = {s.name for s in kernel.scratch}
     used = bundle.names_used()
@@ -179,7 +179,7 @@ def _tuple(located: tuple[Located, ...]) -> str:
 
 
 def contract(bundle: Bundle) -> str:
-    """Names, dtypes and roles, as the plan knows the tensors."""
+    """Return names, dtypes and roles, as the plan knows the tensors."""
 
     def listed(role: TensorRole) -> str:
         tensors = (*bundle.signature.inputs, *bundle.signature.outputs)

@@ -28,7 +28,7 @@ class Check(NamedTuple):
 
 
 def find() -> Path | None:
-    """nvcc of CUDA_HOME, CUDA_PATH, the usual place or PATH; None when there is none."""
+    """Return nvcc of CUDA_HOME, CUDA_PATH, the usual place or PATH; None when there is none."""
     folders = [Path(os.environ[name]) / "bin" for name in _ENVIRONMENT if os.environ.get(name)]
     candidates = [folder / "nvcc" for folder in (*folders, Path("/usr/local/cuda/bin"))]
     on_path = shutil.which("nvcc")
@@ -37,7 +37,7 @@ def find() -> Path | None:
 
 
 def check(source: str, arch: str) -> Check:
-    """Compiles one .cu to an object for `arch`.
+    """Compile one .cu to an object for `arch`.
 
     Raises:
         UsageError: nvcc refuses it; the text holds its first error.

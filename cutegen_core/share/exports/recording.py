@@ -29,7 +29,11 @@ _LEFT_OUT = ("cubin",)
 
 
 def recording(store: Store, session: str) -> Iterator[str]:
-    """Yield the lines, without line ends."""
+    """Yield the lines, without line ends.
+
+    Raises:
+        UsageError: there is no such session.
+    """
     events = store.events(session)
     first = events[0].event if events else None
     if not isinstance(first, SessionCreated):
@@ -91,7 +95,7 @@ def _blob(store: Store, key: str, written: set[str]) -> Iterator[str]:
 
 
 def _keys(value: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
-    """Everything in it that looks like a content key."""
+    """Yield everything in it that looks like a content key."""
     if isinstance(value, str):
         if _KEY.fullmatch(value):
             yield value

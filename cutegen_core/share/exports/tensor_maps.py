@@ -54,12 +54,12 @@ inline cudaError_t encode(CUtensorMap& map, void* data, long long const* numbers
 
 
 def is_map(parameter: ParameterType) -> bool:
-    """Whether a kernel takes a tensor map there."""
+    """Tell whether a kernel takes a tensor map there."""
     return parameter.base in TENSOR_MAP_TYPES and not parameter.pointer
 
 
 def encode_helper(bundle: Bundle) -> str:
-    """`ENCODE` where the plan has tensor maps, else nothing."""
+    """Return `ENCODE` where the plan has tensor maps, else nothing."""
     return f"{ENCODE}\n" if bundle.kernel.tensor_maps else ""
 
 
@@ -91,7 +91,7 @@ def _given(located: Sequence[Located] | None) -> list[str]:
 
 
 def _tensor(bundle: Bundle, name: str) -> tuple[str, int]:
-    """Its dtype and rank."""
+    """Return the dtype and the rank of a tensor or scratch buffer."""
     for scratch in bundle.kernel.scratch:
         if scratch.name == name:
             return scratch.dtype, len(scratch.shape)

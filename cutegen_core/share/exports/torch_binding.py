@@ -16,18 +16,18 @@ SCALAR_TYPES = {
 
 
 def kernel_header(bundle: Bundle) -> str:
-    """NAME.h"""
+    """Return NAME.h."""
     return f"#pragma once\n{header(bundle)}"
 
 
 def kernel_source(bundle: Bundle) -> str:
-    """NAME.cu; includes NAME.h."""
+    """Return NAME.cu, which includes NAME.h."""
     include = f'#include "{bundle.name}.h"\n'
     return f"// Exported by {bundle.origin}.\n{device_code(bundle)}\n{include}\n{LAUNCH}\n{host_launcher(bundle)}"
 
 
 def self_contained(bundle: Bundle) -> str:
-    """NAME.cu with the header in place, to be compiled on its own."""
+    """Return NAME.cu with the header in place, to be compiled on its own."""
     include = f'#include "{bundle.name}.h"\n'
     return kernel_source(bundle).replace(include, header(bundle))
 
@@ -49,7 +49,7 @@ def among_others(bundle: Bundle, more: str = "") -> str:
 
 
 def binding(bundle: Bundle) -> str:
-    """bindings.cpp: `run(inputs..., parameters..., outputs...)`."""
+    """Return bindings.cpp, which defines `run(inputs..., parameters..., outputs...)`."""
     tensors = [
         {"name": t.name, "scalar_type": SCALAR_TYPES[t.dtype], "dtype": t.dtype} for t in bundle.signature.tensors
     ]

@@ -86,7 +86,7 @@ def _count(number: int, word: str, words: str = "") -> str:
 
 
 def _steps(node: UpstreamNode) -> Iterator[ImportedStep]:
-    """Return the node's failed versions, then the node itself."""
+    """Yield the node's failed versions, then the node itself."""
     if node.broken:
         yield ImportedStep("", node.place, None, record=node.text, note=f"{node.place}: {node.broken}")
         return

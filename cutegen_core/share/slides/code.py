@@ -67,8 +67,10 @@ def without_plan(source: str, title: str, says: Says | None = None) -> Code:
 
 
 def change(before: str, after: str, origin: str, says: Says) -> Code:
-    """Return what changed since `before`, which `origin` names; of a kernel mostly rewritten, the new one alone. A long
-    change folds the launch plan, so that the code comes first."""
+    """Return what changed since `before`, which `origin` names; of a kernel mostly rewritten, the new one alone.
+
+    A long change folds the launch plan, so that the code comes first.
+    """
     compared = _with_idea_of(after, before)
     summary = diff.summary(compared, after)
     if summary == (0, 0):

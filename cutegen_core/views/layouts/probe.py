@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cutegen_core.execute.port import CompiledCode, Execution, Executor
 from cutegen_core.kernel.kernel_file import KernelFile, parse
-from cutegen_core.kernel.plan_resolve import DeviceNumbers
+from cutegen_core.kernel.plan_limits import DeviceNumbers
 from cutegen_core.kernel.screening import screen
 from cutegen_core.records.errors import KernelFileError, UsageError
 from cutegen_core.records.problem import Signature, TensorRole, TensorSpec

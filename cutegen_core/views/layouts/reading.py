@@ -53,7 +53,7 @@ def find(source: str, params: Mapping[str, int | float]) -> tuple[Declared, ...]
 
 
 def _declarations(code: str) -> Iterator[tuple[str, bool, str, str, int]]:
-    """Return name, whether it is a type, keyword, expression and line of each declaration."""
+    """Yield name, whether it is a type, keyword, expression and line of each declaration."""
     for match in _DECLARED.finditer(code):
         expression = _expression(code, match.end())
         name = match["type"] or match["number"] or match["value"]

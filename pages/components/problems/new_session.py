@@ -37,18 +37,7 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
     _take_link(name)
     problem = chosen or _problem([e.problem for e in known().entries if e.problem])
     strategy = _strategy(name, problem)
-    roles = "-roles" if STRATEGIES[strategy].roles else ""
-    ui_state.keep_among(f"new-proposer-{name}", answerers(strategy), _wanted("proposer", answerers(strategy)))
-    reviewed = tuple(gate for gate in GATES if gate is not Gate.ANSWER or roles)
-    first, second, third = st.columns([1.6, 1, 1])
-    with first:
-        proposer = st.selectbox(
-            "Proposer", answerers(strategy), format_func=ANSWERERS.__getitem__, key=f"new-proposer-{name}"
-        )
-    with second:
-        autonomy = st.selectbox("Autonomy", list(Autonomy), format_func=str, key=f"new-autonomy-{name}")
-    with third:
-        steps = st.number_input("Max. steps", 1, 1000, 40, key=f"new-steps-{name}")
+    proposer, autonomy, steps = _who_and_how_far(name, strategy)
     with st.container():  # always there, so that everything below keeps its place
         answers = _roles(name, strategy, proposer)
     with st.container():
@@ -63,18 +52,10 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
             _effort(name, strategy, llm, proposer) if {AnsweredBy.LLM, AnsweredBy.PERSON} & set(asked) else Effort()
         )
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        gates = st.segmented_control(
-            "Review before", reviewed, selection_mode="multi", default=list(start.default_gates(strategy)),
-            format_func=_gate_words.__getitem__, key=f"new-gates-{name}{roles}",
-        )  # fmt: skip
-        arch = st.selectbox(
-            "Compile for", list(KNOWN), index=list(KNOWN).index(choose_device().arch), key=f"new-arch-{name}", width=150
-        )
-        allow = bool(roles) and _allow_regressions(name)
+        gates, arch, allow = _gates(name, strategy), _arch(name), _allow_regressions(name, strategy)
         pressed = st.button("Start", type="primary", key=f"new-start-{name}", disabled=not llm.ready)
     quiet(f"{autonomy}: {views.autonomy_words()[autonomy]}. {runs_on(choose_device(arch))}")
     if pressed:
-        ordered = tuple(gate for gate in GATES if gate in gates)
         places.go_to_session(
             start.create(
                 store,
@@ -82,8 +63,8 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
                 answered_by=proposer,
                 strategy=strategy,
                 autonomy=autonomy,
-                gates=ordered,
-                max_steps=int(steps),
+                gates=gates,
+                max_steps=steps,
                 arch=arch,
                 model=llm.model,
                 max_tokens=llm.max_tokens,
@@ -160,6 +141,37 @@ def _strategy(name: str, problem: Problem) -> str:
     return st.selectbox("Strategy", keys, format_func=lambda key: STRATEGIES[key].title, key=key)
 
 
+def _who_and_how_far(name: str, strategy: str) -> tuple[AnsweredBy, Autonomy, int]:
+    """Draw who proposes, how far the session runs by itself, and its budget of steps."""
+    choices = answerers(strategy)
+    ui_state.keep_among(f"new-proposer-{name}", choices, _wanted("proposer", choices))
+    first, second, third = st.columns([1.6, 1, 1])
+    with first:
+        proposer = st.selectbox("Proposer", choices, format_func=ANSWERERS.__getitem__, key=f"new-proposer-{name}")
+    with second:
+        autonomy = st.selectbox("Autonomy", list(Autonomy), format_func=str, key=f"new-autonomy-{name}")
+    with third:
+        steps = st.number_input("Max. steps", 1, 1000, 40, key=f"new-steps-{name}")
+    return proposer, autonomy, int(steps)
+
+
+def _gates(name: str, strategy: str) -> tuple[Gate, ...]:
+    """Draw what to review, and return it in the order of a step; answers are reviewed where there are roles."""
+    roles = "-roles" if STRATEGIES[strategy].roles else ""
+    chosen = st.segmented_control(
+        "Review before", [gate for gate in GATES if gate is not Gate.ANSWER or roles], selection_mode="multi",
+        default=list(start.default_gates(strategy)), format_func=_gate_words.__getitem__,
+        key=f"new-gates-{name}{roles}",
+    )  # fmt: skip
+    return tuple(gate for gate in GATES if gate in chosen)
+
+
+def _arch(name: str) -> str:
+    known = list(KNOWN)
+    own = known.index(choose_device().arch)
+    return st.selectbox("Compile for", known, index=own, key=f"new-arch-{name}", width=150)
+
+
 def _take_link(name: str) -> None:
     """Let a link that is new choose again: forget what was chosen before it."""
     wishes = [address.get(key) for key in ("problem", "strategy", "proposer", *ROLES)]
@@ -204,8 +216,9 @@ def _models_of(roles: Sequence[Role]) -> None:
     quiet(f"Models by role: {said}. Setup changes them.")
 
 
-def _allow_regressions(name: str) -> bool:
-    return st.checkbox(
+def _allow_regressions(name: str, strategy: str) -> bool:
+    """Draw the choice where the strategy has roles; elsewhere there is none."""
+    return bool(STRATEGIES[strategy].roles) and st.checkbox(
         "Allow regressions", address.get("regressions") == "1", key=f"new-regressions-{name}",
         help="Off: a kernel that is slower at any benchmark workload is refused. On: only the geometric mean counts.",
     )  # fmt: skip

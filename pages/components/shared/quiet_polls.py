@@ -16,7 +16,8 @@ from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from cutegen_core.trajectory.store import Moment, Store
+from cutegen_core.trajectory.database import Moment
+from cutegen_core.trajectory.store import Store
 
 logger = logging.getLogger(__name__)
 

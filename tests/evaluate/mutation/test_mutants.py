@@ -40,7 +40,7 @@ def kernel(statements, before=""):
 
 
 def changes(statements, kind, before=""):
-    """What mutants of that kind make of the statements: the line of the file that differs."""
+    """Return what mutants of that kind make of the statements: the line of the file that differs."""
     source = kernel(statements, before)
     lines = source.splitlines()
     found = []

@@ -394,7 +394,7 @@ def test_the_reference_answers_for_its_own_inputs(shared):
 
 
 def brute(region):
-    """The elements of a region of a small matrix, one by one."""
+    """Return the elements of a region of a small matrix, one by one."""
     rows, columns = region.shape
     if region.triangle:
         lower, k = region.triangle.lower, region.triangle.offset

@@ -26,18 +26,18 @@ ALL_SEEDS = pytest.mark.parametrize("pairs", [40, pytest.param(100, marks=pytest
 
 
 def quiet(random, at):
-    """0.3 % a sample."""
+    """Draw samples with 0.3 % of noise."""
     return np.exp(random.normal(0, 0.003, at.shape))
 
 
 def noisy(random, at):
-    """1 % a sample, one in thirty far off."""
+    """Draw samples with 1 % of noise, one in thirty far off."""
     outliers = 1 + 0.3 * (random.random(at.shape) < 1 / 30)
     return np.exp(random.normal(0, 0.01, at.shape)) * outliers
 
 
 def drifting(random, at):
-    """The clock loses 3 % while measuring, with a walk on top."""
+    """Return the clock loses 3 % while measuring, with a walk on top."""
     walk = np.cumsum(random.normal(0, 0.001, at.size)).reshape(at.shape)
     return quiet(random, at) * (1 + 0.03 * at / at.max() + walk)
 

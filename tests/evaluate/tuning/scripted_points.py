@@ -45,7 +45,7 @@ Params = Mapping[str, int | float]
 
 
 def us_of(params: Params) -> float:
-    """A landscape with its best at 512 x 4; 128 x 1 takes twice as long."""
+    """Return a landscape with its best at 512 x 4; 128 x 1 takes twice as long."""
     block, items = (128, 256, 512, 1024).index(params["BLOCK"]), (1, 2, 4, 8).index(params["ITEMS"])
     return 40.0 * (1.0 + 0.06 * (block - 2) ** 2 + 0.09 * (items - 2) ** 2)
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from benchmarks.tuner_simulated import LANDSCAPES, LARGEST_REGRET, LARGEST_SHARE, NOISES, simulate
+from benchmarks.timing.tuner_simulated import LANDSCAPES, LARGEST_REGRET, LARGEST_SHARE, NOISES, simulate
 from cutegen_core.evaluate.timing.contest import RaceResult
 from cutegen_core.evaluate.tuning.halving import (
     FULL_TURNS,
@@ -22,7 +22,7 @@ from cutegen_core.evaluate.tuning.heats import HEAT, Heats, NotTimedError, merge
 
 
 def quiet(times, seen=None):
-    """Measures without noise; `seen` collects the points and turns of each round."""
+    """Measure without noise; `seen` collects the points and turns of each round."""
 
     def measure(points, turns):
         if seen is not None:

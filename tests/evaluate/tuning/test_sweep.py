@@ -19,7 +19,7 @@ BEST = {"BLOCK": 512, "ITEMS": 4}
 
 
 def close(params):
-    """A landscape like `us_of`, in which points with other items are so near the best that one round cannot tell."""
+    """Return a landscape like `us_of`, in which points with other items are too near the best for one round to tell."""
     block, items = (128, 256, 512, 1024).index(params["BLOCK"]), (1, 2, 4, 8).index(params["ITEMS"])
     return 40.0 * (1.0 + 0.12 * (block - 2) ** 2 + 0.004 * (items - 2) ** 2)
 

@@ -61,7 +61,7 @@ def compiler(workspace):
 
 
 def with_line(line: str, text: str = RELU) -> str:
-    """The kernel with another line before its template, which is line 13."""
+    """Return the kernel with another line before its template, which is line 13."""
     return text.replace("template <int B", f"{line}\ntemplate <int B")
 
 
@@ -302,7 +302,7 @@ def secret(tmp_path):
 
 
 def reaching(path: Path) -> dict[str, str]:
-    """Ways to a private file: name -> source line. `deep` climbs from wherever a relative path starts."""
+    """Return ways to a private file: name -> source line. `deep` climbs from wherever a relative path starts."""
     deep = "../" * 30 + str(path).lstrip("/")
     return {
         "absolute": f'#include "{path}"',

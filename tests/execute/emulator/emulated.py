@@ -52,7 +52,7 @@ def from_bytes(data: bytes, like: TensorSpec) -> np.ndarray:
 
 
 def not_asked() -> CompiledCode:
-    """The emulator builds from source; it never waits for NVIDIA's compiler."""
+    """Fail: the emulator builds from source; it never waits for NVIDIA's compiler."""
     raise AssertionError("the emulator asked for a cubin")
 
 
@@ -99,7 +99,7 @@ class Harness:
 def launch(
     kernel: str, grid: int | tuple[int, int, int], block: int | tuple[int, int, int], *args: object, smem: int = 0
 ) -> Launch:
-    """A launch from plain values: "name:dtype" is a tensor, a number a scalar."""
+    """Return a launch from plain values: "name:dtype" is a tensor, a number a scalar."""
     three = [(v, 1, 1) if isinstance(v, int) else v for v in (grid, block)]
     made = tuple(
         TensorArgument(*a.split(":")) if isinstance(a, str) else ScalarArgument(a, str(a))  # type: ignore[arg-type]
@@ -115,7 +115,7 @@ def one(
 
 
 def kernel(names: str | tuple[str, ...], body: str) -> str:
-    """A kernel file whose plan only lists kernel names: the tests hand resolved plans to the executor. The body begins
+    """Return a kernel file whose plan only lists kernels: tests hand resolved plans to the executor. The body begins
     at line `FIRST_LINE` for one kernel."""
     listed = (names,) if isinstance(names, str) else names
     launches = "".join(f'[[launch]]\nkernel = "{n}"\ngrid = ["1"]\nblock = ["1"]\nargs = []\n' for n in listed)
@@ -123,7 +123,7 @@ def kernel(names: str | tuple[str, ...], body: str) -> str:
 
 
 def line_of(source: str, mark: str) -> int:
-    """1-based line of the kernel file that holds `mark`."""
+    """Return the line, counted from 1, of the kernel file that holds `mark`."""
     lines = [number for number, line in enumerate(source.splitlines(), 1) if mark in line]
     assert len(lines) == 1, f"{mark!r} on lines {lines}"
     return lines[0]

@@ -66,7 +66,7 @@ __global__ void gemm_f16(__half const* A, __half const* B, float* C, int N, int 
 def run_gemm(
     harness: Harness, rng: np.random.Generator, source: str, *, checked: bool, order: str
 ) -> tuple[Ran, float]:
-    """The run and its largest error."""
+    """Return the run and its largest error."""
     m, n, k = 64, 32, 80
     a, b = rng.standard_normal((m, k)).astype(np.float16), rng.standard_normal((n, k)).astype(np.float16)
     plan = one("gemm_f16", (n // 16, m // 32, 1), 128, "a:float16", "b:float16", "c:float32", n, k)
@@ -271,7 +271,7 @@ CUTE = {
 
 
 def kept_bits(x: np.ndarray, bits: int) -> np.ndarray:
-    """float32 with its lower bits cut off, as tf32 operands are read."""
+    """Return float32 with its lower bits cut off, as tf32 operands are read."""
     return (x.view(np.uint32) >> bits << bits).view(np.float32)
 
 
@@ -335,7 +335,7 @@ SHAPES = {
 
 
 def statement(shape: Shape) -> str:
-    """The mma statement on arrays a, b, c and d."""
+    """Return the mma statement on arrays a, b, c and d."""
     sums = 2 if shape.sum_type == "__half" else 4
     count_a, count_b = shape.depth // (2 * shape.packed), shape.depth // (4 * shape.packed)
     letter = {"float": "f", "int": "r", "__half": "r"}[shape.sum_type]

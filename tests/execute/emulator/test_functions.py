@@ -18,7 +18,7 @@ FULL = 0xFFFFFFFF
 
 
 def f32(x: float) -> int:
-    """Bits of a float."""
+    """Return the bits of a float."""
     return int.from_bytes(struct.pack("<f", x), "little")
 
 
@@ -27,7 +27,7 @@ def f64(x: float) -> int:
 
 
 def f16(*xs: float) -> int:
-    """Bits of halfs, the first one lowest."""
+    """Return bits of halfs, the first one lowest."""
     return int.from_bytes(np.array(xs, np.float16).tobytes(), "little")
 
 
@@ -130,7 +130,7 @@ C_TYPES = {"r": "unsigned", "l": "unsigned long long", "h": "unsigned short"}
 
 
 def one_by_one(instructions: list[Instruction]) -> str:
-    """A kernel that executes each and writes its result's bits."""
+    """Return a kernel that executes each and writes its result's bits."""
     lines = []
     for number, item in enumerate(instructions):
         values = ", ".join(
@@ -228,7 +228,7 @@ __global__ void intrinsics(float const* x, float* out, int const* n, int* words)
 
 
 def toward(x: float, mode: str) -> np.float32:
-    """A Python float (exact enough for these values) rounded to float32 in one direction."""
+    """Return a Python float (exact enough for these values) rounded to float32 in one direction."""
     near = np.float32(x)
     if mode == "zero":
         mode = "down" if x > 0 else "up"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import wgmma_tiles
+from benchmarks.kernels import wgmma_tiles
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.execute.port import Executed, Execution
 from cutegen_core.kernel import kernel_file
@@ -28,7 +28,7 @@ def harness(executor: CpuExecutor, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def rounded(array: np.ndarray) -> np.ndarray:
-    """To bfloat16 and back."""
+    """Round to bfloat16 and back."""
     return from_bytes(to_bytes(array, BFLOAT16), spec("x", array, TensorRole.INPUT, BFLOAT16))
 
 
@@ -74,7 +74,7 @@ GEMM = (DATA / "gemm_bf16_wgmma.cu").read_text()
 def product(
     harness: Harness, source: str, params: dict[str, int], shape: tuple[int, int, int], *, checked: bool, order: str
 ) -> tuple[Executed, bool]:
-    """Runs a version of the matrix product on two blocks; how it ended, and whether every number is right."""
+    """Run a version of the matrix product on two blocks; how it ended, and whether every number is right."""
     file, (m, n, k) = kernel_file.parse(source), shape
     a, b = rounded(random(m, k)), rounded(random(n, k, seed=1))
     tensors = (spec("a", a, TensorRole.INPUT, BFLOAT16), spec("b", b, TensorRole.INPUT, BFLOAT16))
@@ -145,7 +145,7 @@ def variant(
     harness: Harness, kind: str, a_span: int = 128, b_span: int = 128, mistake: str = "NONE", *,
     checked: bool = False, a_swizzle: str = "",
 ) -> tuple[Ran, np.ndarray]:  # fmt: skip
-    """Runs one tile; what came out and what should have."""
+    """Run one tile; return what came out, and what should have."""
     tile = wgmma_tiles.tile(kind)
     plan = wgmma_tiles.plan(tile, kind, a_span, b_span, mistake, a_swizzle)
     inputs, dtypes = {"a": tile.a, "b": tile.b}, {"a": tile.dtype, "b": tile.dtype}
@@ -281,7 +281,7 @@ __global__ void copies(const __grid_constant__ CUtensorMap from, const __grid_co
 
 
 def copies(harness: Harness, column: int = 0, mistake: int = 0, fill: str = "zero", checked: bool = False) -> Ran:
-    """A box of 8 x 2 x 4 floats from (column, 1, 0) of x[4, 3, 20] to out[4, 2, 8], and 64 floats as they lie."""
+    """Move a box of 8 x 2 x 4 floats from (column, 1, 0) of x[4, 3, 20] to out[4, 2, 8], and 64 floats as they lie."""
     x = random(4, 3, 20)
     source = TensorMap("from", "x", "float32", 0, (20, 3, 4), (80, 240), (8, 2, 4), (1, 1, 1), oob_fill=fill)
     target = TensorMap("to", "out", "float32", 0, (8, 2, 4), (32, 64), (8, 2, 4), (1, 1, 1))

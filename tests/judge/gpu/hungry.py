@@ -11,7 +11,7 @@ MOST_SETS = 7
 
 
 def run_out_in(*operations: str) -> None:
-    """From now on memory runs out in these operations and no others, in every judge of this workspace."""
+    """Let memory run out, from now on, in these operations and no others, in every judge of this workspace."""
     _file().write_text(" ".join(operations))
 
 

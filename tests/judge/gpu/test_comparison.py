@@ -21,7 +21,7 @@ SPECIAL = (0.0, -0.0, float("nan"), float("inf"), -float("inf"), 1e-42, 3.0e38)
 
 
 def both(got, want, declared, dtype, tolerance=TOLERANCE):
-    """The CPU's verdict and the GPU's formula's on the same tensors."""
+    """Return the CPU's verdict and the GPU's formula's on the same tensors."""
     raw = got.contiguous().view(torch.uint8).reshape(got.numel(), got.element_size())
     array = [None if t is None else (t.double() if t.is_floating_point() else t).numpy() for t in (got, want, declared)]
     answer = OutputValues(*array, poison=(raw == POISON).all(dim=1).reshape(got.shape).numpy())

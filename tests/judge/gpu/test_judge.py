@@ -98,7 +98,7 @@ def relu(shared):
 
 
 def wrong_of_a_right_kernel(judge, sets):
-    """How many elements of what it wrote into set 0 the judge calls wrong."""
+    """Return how many elements of what it wrote into set 0 the judge calls wrong."""
     relu(sets.shared[0])
     (found,) = judge.compare(OWN_SIZE)
     return found.wrong

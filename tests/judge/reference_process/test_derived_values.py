@@ -25,7 +25,7 @@ def drawn(text: str, values: Values, seed: int = 5):
 
 
 def judge(text: str, values: Values, answer, seed: int = 5) -> int:
-    """How many elements of `answer(inputs)` are wrong; -1 if no kernel can be judged on these values."""
+    """Return how many elements of `answer(inputs)` are wrong; -1 if no kernel can be judged on these values."""
     made = drawn(text, values, seed)
     want = expected.expect(made.live)
     found = derived.find_basis(made, want, values, text)

@@ -78,7 +78,7 @@ def test_the_cpus_judge_says_that_float64_was_not_possible(judged):
 
 
 def sets_of(text, count):
-    """Sets of CPU tensors whose outputs are right."""
+    """Return sets of CPU tensors whose outputs are right."""
     made = [values.instantiate_drawn(text, "here", Values.GIVEN, seed) for seed in range(count)]
     return made[0], [sets_module.BufferSet({}, {"x": m.tensors["x"], "out": torch.relu(m.tensors["x"])}) for m in made]
 

@@ -30,7 +30,7 @@ def problem(source: str, name: str = "p") -> Problem:
 
 
 def judge_zeros(reference: Reference, seed: int = 5) -> int:
-    """How many of 64 elements are wrong in an output of zeros; about half are in truth."""
+    """Return how many of 64 elements are wrong in an output of zeros; about half are in truth."""
     reference.write_inputs(SMALL, seed)
     (out,) = reference.signature(SMALL).outputs
     folder = reference.scratch / "trial-1"

@@ -133,7 +133,7 @@ def astra(folder: Path, problem: str = "silu_and_mul") -> Iterator[AstraSessions
 
 
 def candidate(problem: Problem, name: str, *lines: str) -> str:
-    """A kernel file that is the existing one with a line of its own."""
+    """Return a kernel file that is the existing one with a line of its own."""
     return problem.existing + "".join(f"{line}\n" for line in (f"{OWN} {name}", *lines))
 
 

@@ -78,7 +78,7 @@ def check_change(desk: Loop, session: str, state: State) -> None:
 
 
 def can_write(desk: Loop, session: str) -> bool:
-    """Whether the playbook has kernels for the problem; what it lacks it says."""
+    """Tell whether the playbook has kernels for the problem; what it lacks it says."""
     evaluator = desk.bench(session).evaluator(desk.go(session))
     workload = evaluator.problem.with_role(WorkloadRole.BENCHMARK)[-1]
     try:

@@ -121,7 +121,7 @@ def written(name, source):
 
 
 def _named(fragment):
-    """The KernelBench-like file whose text holds the fragment."""
+    """Return the KernelBench-like file whose text holds the fragment."""
     return next(written(name, source) for name, source in GOOD.items() if fragment in source)
 
 
@@ -191,7 +191,7 @@ def compile_failure():
 
 
 def plain_failure():
-    """A verdict of the PATCH stage that carries nothing but its message."""
+    """Return a verdict of the PATCH stage that carries nothing but its message."""
     stage = StageResult(Stage.PATCH, StageStatus.FAILED, 0.1)
     return Trial("a" * 64, Status.PATCH_FAILED, (stage,), ExecutorKind.CPU, "grid is 0")
 
@@ -204,7 +204,7 @@ def attempts(items):
 
 
 def prompts(request):
-    """Every prompt there is for a problem, in its plainest and its fullest form."""
+    """Return every prompt there is for a problem, in its plainest and its fullest form."""
     items = menu(classify(request.graph), request.device.arch)
     base = Candidate(EXAMPLE, Author.MODEL, None, "seed")
     with_base = {"base": base, "base_trial": passed_trial()}
@@ -253,7 +253,7 @@ def test_no_prompt_has_leftovers(request_for, name):
 
 
 def _prose(text):
-    """The prompt without what is the reference's own: operands of the traced operations may well be None."""
+    """Return the prompt without what is the reference's own: operands of the traced operations may well be None."""
     return "\n".join(line for line in text.split("\n") if not re.match(r"- \w+ = \w+\(", line))
 
 
@@ -547,7 +547,7 @@ def test_measured_times_and_peaks_are_in_the_prompt(request_for):
 
 
 def measured_request(request, took, *bounds):
-    """The request with a best kernel that took that many µs, beside these bounds."""
+    """Return the request with a best kernel that took that many µs, beside these bounds."""
     conditions = Conditions("H200", "580", (1980, 1980), 3201, (40, 41), (300.0, 310.0), (), 0, 8, 1 << 27, 0.0)
     own = Timing("candidate", took, took, took, 0.004, 60)
     timed = WorkloadPerformance("benchmark", (own,), (), (), 0.004, conditions, bounds)

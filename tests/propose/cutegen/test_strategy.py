@@ -33,7 +33,7 @@ def serve(tmp_path, monkeypatch):
         waiting = list(texts)
 
         def answer(request):
-            """The next text; a diagnosis where one is asked for."""
+            """Return the next text; a diagnosis where one is asked for."""
             if ASKS_FOR_A_DIAGNOSIS in request.prompt:
                 return reply(DIAGNOSIS, size=400)
             return reply(waiting.pop(0) if len(waiting) > 1 else waiting[0], size=400)
@@ -51,7 +51,7 @@ def serve(tmp_path, monkeypatch):
 
 
 def kernels(desk, name):
-    """Two honest kernels for a problem: a plain one and a better one."""
+    """Return two honest kernels for a problem: a plain one and a better one."""
     problem = library.load(name)
     session = desk.start(name, answered_by=AnsweredBy.PERSON)
     state = views.session_view(desk.store, session).state
@@ -77,13 +77,13 @@ INCLUDE, USING = "#include <cute/tensor.hpp>", "using namespace cute;"
 
 
 def wrong_tile(source):
-    """Every second tile is computed twice and the ones between never."""
+    """Write a kernel in which every second tile is computed twice and the ones between never."""
     head, body = source.split("*/", 1)
     return head + "*/" + body.replace("blockIdx.x", "(blockIdx.x / 2)")
 
 
 def endless(source):
-    """An odd number never becomes the (even) number of threads."""
+    """Change a constant, so that an odd number never becomes the (even) number of threads."""
     head, body = source.split("*/", 1)
     start = body.index("{", body.index("__global__"))
     loop = "unsigned spin = 1; while (spin != blockDim.x) spin = spin * 2654435761u | 1u; if (spin == 7u) return;"

@@ -304,7 +304,7 @@ def test_a_server_without_tls_is_told_apart():
 
 
 def stop_after(server, seconds, **settings):
-    """Stops a call after that long; the error and the seconds it took from the stop to the end."""
+    """Stop a call after that long; the error and the seconds it took from the stop to the end."""
     begun = time.monotonic()
     with pytest.raises(ModelError) as caught:
         ask(server, stopped=lambda: time.monotonic() - begun > seconds, **settings)

@@ -80,7 +80,7 @@ def good(text=""):
 
 
 def begin(desk, **options):
-    """A session whose first kernel, once it passes, ends it at the step budget."""
+    """Return a session whose first kernel, once it passes, ends it at the step budget."""
     usual = {"answered_by": AnsweredBy.LLM, "autonomy": Autonomy.AUTO, "max_steps": 1}
     return desk.start(few_runs("relu"), **(usual | options))
 

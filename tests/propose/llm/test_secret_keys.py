@@ -137,7 +137,7 @@ def test_a_locked_keyring_is_said_and_a_missing_one_passed_over(home, monkeypatc
 
 
 def with_keyring(home, monkeypatch, body):
-    """A package of the keyring's shape that answers as `body` says; the real one talks to a desktop."""
+    """Make a package of the keyring's shape that answers as `body` says; the real one talks to a desktop."""
     package = Path(tempfile.mkdtemp(dir=home)) / "keyring"
     package.mkdir()
     (package / "errors.py").write_text(

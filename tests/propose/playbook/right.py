@@ -22,7 +22,7 @@ DEVICE = choose_device("sm_90a")
 def problem(
     forward: str, sizes: Mapping[str, int], awkward: Mapping[str, int], init: str = "pass", **inputs: str
 ) -> Problem:
-    """A reference in KernelBench's shape with two small workloads; inputs map a name to the code that draws it."""
+    """Return a reference in KernelBench's shape with two small workloads; `inputs`: name -> the code that draws it."""
     source = "\n".join([
         "import torch, torch.nn as nn, torch.nn.functional as F",
         *(f"{name} = {value}" for name, value in sizes.items()),

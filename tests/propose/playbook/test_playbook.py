@@ -147,19 +147,6 @@ def test_a_reference_without_a_graph_is_not_in_the_playbook() -> None:
         propose(Graph(reason="data-dependent control flow"), signature, "x")
 
 
-def test_names_that_cute_or_the_templates_use_are_not_hidden() -> None:
-    nodes = (
-        Node("copy", "input", (), {}, (8, 64), "float32"),
-        Node("row", "input", (), {}, (8, 64), "float32"),
-        Node("y", "aten.add", (Ref("copy"), Ref("row")), {}, (8, 64), "float32"),
-    )
-    inputs = tuple(TensorSpec(n, "float32", (8, 64)) for n in ("copy", "row"))
-    signature = Signature(inputs, (TensorSpec("out", "float32", (8, 64), TensorRole.OUTPUT),))
-    source = propose(Graph(nodes, ("y",)), signature, "add")[1].source
-    assert 'args = ["copy", "row", "out", "elements"]' in source
-    assert "float const* copy_, float const* row_" in source
-
-
 def defaults(variant: Variant | None) -> Mapping[str, float]:
     assert variant is not None
     return kernel_file.parse(variant.source).defaults()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,9 +10,7 @@ import pytest
 from cutegen_core.execute.port import Execution
 from cutegen_core.kernel import kernel_file
 from cutegen_core.machine.device import KNOWN
-from cutegen_core.propose import playbook
 from cutegen_core.propose.playbook import Target, Variant, menu, propose
-from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 from cutegen_core.records.trial import Status
 from cutegen_core.views.layouts import LayoutTable, Pattern, conflicts, evaluate, find
@@ -168,25 +165,3 @@ def test_no_banks_meet_in_the_stages(
         (table,) = evaluate(shared.executor, SM90, found[name].expression, found[name].before)
         assert isinstance(table, LayoutTable)
         assert conflicts(table, 2 if "halves" in case else 4, width, pattern) == 1, name
-
-
-FOLDER = Path(playbook.__file__).parent / "templates"
-_DECLARED = re.compile(
-    r"^  (?:constexpr |extern __shared__ )?(?:int|auto|bool|float|long|char|int[23]|uint\w+|Tensor|Real|Element|Out|"
-    r"\{\{ k\.ctype \}\})\b(?: const)?\*?(?: const)? (\w+)(.*)",
-    re.MULTILINE,
-)
-
-
-FIXED_NAMES = ("gather", "gating", "quantisation", "rotary")
-OPEN_NAMES = sorted(p.name for p in FOLDER.glob("*.cu.j2") if not p.name.startswith(FIXED_NAMES))
-
-
-@pytest.mark.parametrize("template", OPEN_NAMES)
-def test_no_tensor_gets_the_name_of_a_kernels_own_variable(template: str) -> None:
-    """A tensor is a parameter, which a variable of the kernel's outermost block cannot be named like."""
-    text = re.sub(r"//.*|\{%.*?%\}", "", (FOLDER / template).read_text())
-    found = {name for name, rest in _DECLARED.findall(text) for name in (name, *re.findall(r", (\w+) (?==)", rest))}
-    assert found
-    free = [n for n in found - {"const"} if Naming(set()).tensor(n) == n and not n.endswith("_")]
-    assert free == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cutegen_core.kernel import kernel_file
 from cutegen_core.machine.device import KNOWN
 from cutegen_core.propose.playbook import Target, menu, propose
-from cutegen_core.propose.playbook.naming import Naming
+from cutegen_core.propose.playbook.naming import Naming, Words
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, TensorMapText, write_file
 from cutegen_core.records.graph import Graph, Node, Ref
 from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
@@ -17,7 +17,7 @@ CODE = "__global__ void tiles(const __grid_constant__ CUtensorMap x_map, float* 
 
 
 def test_a_plan_says_everything_that_a_kernel_file_can() -> None:
-    naming = Naming(set())
+    naming = Naming(set(), Words())
     rows, span = naming.let("rows", "x.shape[0]"), naming.let("span", "x.shape[1] * 2")
     unused = naming.let("unused", "x.numel")
     piece = RegionText("", CODE)
@@ -49,7 +49,7 @@ def test_a_plan_says_everything_that_a_kernel_file_can() -> None:
 
 
 def chain(*operations: str) -> tuple[Graph, Signature]:
-    """A reference that applies these, one after the other, to a square of 64; a product takes `w` as well."""
+    """Return a reference that applies these, one after the other, to a square of 64; a product takes `w` as well."""
     names = [f"y{k}" for k in range(len(operations))]
     nodes = [Node(name, "input", (), {}, (64, 64), "float32") for name in ("x", "w")]
     for name, before, operation in zip(names, ["x", *names], operations, strict=False):

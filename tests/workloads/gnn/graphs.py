@@ -8,7 +8,7 @@ from cutegen_core.workloads.gnn.graph import GraphData, Splits
 
 
 def graph_of(rows, *, dtype=np.int32, width=4):
-    """A graph with these rows of in-neighbours; the features of node v begin with v."""
+    """Return a graph with these rows of in-neighbours; the features of node v begin with v."""
     nodes = len(rows)
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     indices = np.concatenate([np.asarray(row, dtype) for row in rows]) if indptr[-1] else np.empty(0, dtype)
@@ -19,7 +19,7 @@ def graph_of(rows, *, dtype=np.int32, width=4):
 
 
 def skewed(nodes, edges, *, seed=0, dtype=np.int32, width=4):
-    """A graph with hubs, rows without neighbours and no repeated edge."""
+    """Return a graph with hubs, rows without neighbours and no repeated edge."""
     random = np.random.default_rng(seed)
     weight = 1 / np.arange(1, nodes + 1) ** 0.6
     weight /= weight.sum()
@@ -29,7 +29,7 @@ def skewed(nodes, edges, *, seed=0, dtype=np.int32, width=4):
 
 
 def check_batch(graph, sampled, seeds, fanouts, *, layered):
-    """Each row holds the wanted number of different neighbours of its node, nothing is twice, layers fit together."""
+    """Check that each row holds the wanted number of its node's neighbours, nothing is twice, layers fit together."""
     nodes = sampled.nodes
     assert nodes[: len(seeds)].tolist() == list(seeds)
     assert len(np.unique(nodes)) == len(nodes)
@@ -64,7 +64,7 @@ def digest(sampled):
 
 
 def chi_square_z(counts, drawn_of=None):
-    """How many standard deviations the chi-square of counts that should be equal lies above its mean.
+    """Return how many standard deviations the chi-square of counts that should be equal lies above its mean.
 
     The cube root of chi-square is nearly normal (Wilson, Hilferty 1931). With `drawn_of` = (drawn, of) the draws were
     without replacement, and vary less by (of - drawn) / (of - 1).

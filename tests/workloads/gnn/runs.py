@@ -26,7 +26,7 @@ def graph_of(settings):
 
 
 def open_small(on=None, **changes):
-    """A run in this process, alone, on one torch thread."""
+    """Return a run in this process, alone, on one torch thread."""
     import torch
 
     from cutegen_core.workloads.gnn.aggregate import choose_aggregate
@@ -56,7 +56,7 @@ def losses(result):
 
 @contextmanager
 def started(folder, settings, **environment):
-    """The process; killed with everything it started at the end of the block."""
+    """Yield the process; killed with everything it started at the end of the block."""
     path = folder / "settings.json"
     path.write_text(settings if isinstance(settings, str) else as_json.dump(settings))
     command = [sys.executable, "-m", "cutegen_core.workloads.gnn", "--settings", str(path)]
@@ -73,19 +73,19 @@ _KINDS = {"progress": RunProgress, "report": EpochReport, "result": RunResult}
 
 
 def read(line):
-    """A line's kind and its record; an error's text."""
+    """Return a line's kind and its record; an error's text."""
     ((kind, value),) = json.loads(line).items()
     return kind, as_json.load(_KINDS[kind], json.dumps(value)) if kind in _KINDS else value
 
 
 def ended(process, timeout=120):
-    """What the process wrote until it ended, and its exit code."""
+    """Return what the process wrote until it ended, and its exit code."""
     out, _ = process.communicate(timeout=timeout)
     return [read(line) for line in out.splitlines()], process.returncode
 
 
 def epochs_of(lines):
-    """The reports among them by epoch."""
+    """Return the reports among them by epoch."""
     return {record.epoch: record for kind, record in lines if kind == "report"}
 
 

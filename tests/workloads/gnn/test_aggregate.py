@@ -13,7 +13,7 @@ aggregate = Later("cutegen_core.workloads.gnn.aggregate")
 
 
 def rows(dtype):
-    """A table, and rows among which are empty ones, one with the same node twice, and a hub."""
+    """Return a table, and rows among which are empty ones, one with the same node twice, and a hub."""
     torch.manual_seed(0)
     lengths = torch.tensor([0, 3, 1, 0, 200, 2, 0])
     indptr = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
@@ -23,7 +23,7 @@ def rows(dtype):
 
 
 def means(table, idx, indptr):
-    """By the definition, in float64."""
+    """Compute it by the definition, in float64."""
     parts = (table.double()[idx[a:b]] for a, b in pairwise(indptr))
     return torch.stack([part.mean(0) if len(part) else torch.zeros(table.shape[1]) for part in parts])
 

@@ -62,7 +62,11 @@ class Live:
     origin: str
 
     def call(self, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """Run `forward` on these tensors and return its tensor outputs; errors of the file's code pass through."""
+        """Run `forward` on these tensors and return its tensor outputs; errors of the file's code pass through.
+
+        Raises:
+            ProblemError: it returns no tensor.
+        """
         args, kwargs = self.arguments(tensors)
         state = {dotted: tensors[name] for name, dotted in self.states.items()}
         with on_own_device() if torch.get_default_device().type == "cpu" else nullcontext():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cutegen_core.propose.playbook.kernels import ProductKernel
-from cutegen_core.propose.playbook.naming import Naming, fresh
+from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
 
@@ -16,7 +16,7 @@ WriteMarked = Callable[[Region, str, Naming, str, str], RegionText]
 
 def marked(region: Region, name: str, naming: Naming, suffix: str, write: WriteMarked) -> RegionText:
     """Write both kernels: which tiles are zero is seen in the operands, so that the result is right for all of them."""
-    marks = fresh("marks", naming.taken)
+    marks = naming.fresh("marks")
     piece, k = write(region, name, naming, suffix, marks), ProductKernel(region, f"{name}_marks", naming)
     p = {n: n + suffix for n in ("BM", "BN", "BK")}
     tiles = f"(ceil_div({k.M}, {p['BM']}) + ceil_div({k.N}, {p['BN']}))"

@@ -33,7 +33,7 @@ def tiled(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
 
 
 def multistage(region: Region, name: str, naming: Naming, suffix: str, split: str = "", marks: str = "") -> RegionText:
-    """Both operands and the sums have one type of 4 or 8 bytes: cp.async converts nothing."""
+    """Write the kernel whose operands and sums have one type of 4 or 8 bytes: cp.async converts nothing."""
     piece, k = RegionText(suffix), ProductKernel(region, name, naming)
     if split:
         k.pass_count()

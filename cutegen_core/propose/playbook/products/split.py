@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cutegen_core.propose.playbook.kernels import MappedProduct
-from cutegen_core.propose.playbook.naming import Naming, fresh
+from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region, RegionResult
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
 
@@ -28,7 +28,7 @@ def wanted_shares(region: Region, sm_count: int) -> int:
 
 def split(region: Region, name: str, naming: Naming, suffix: str, shares: int, write: WriteShares) -> RegionText:
     """Write both kernels; `shares` is the default of the parameter."""
-    parts, out = fresh("shares", naming.taken), region.stores[0].out
+    parts, out = naming.fresh("shares"), region.stores[0].out
     access = replace(out, tensor=parts, dtype="float64" if out.dtype == "float64" else "float32")
     bare = replace(region.terms, terms={}, sizes={}, _known={})
     plain = replace(region, terms=bare, stores=(RegionResult("acc", access),))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from cutegen_core.propose.playbook.kernels import MappedProduct, ProductKernel
-from cutegen_core.propose.playbook.naming import Naming, fresh
+from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import ELEMENT
 from cutegen_core.propose.playbook.products import simt
 from cutegen_core.propose.playbook.products.simt import RASTERS, layers
@@ -20,7 +20,7 @@ VECTOR, _FLOATS = 8, 4
 
 
 def sm80(region: Region, name: str, naming: Naming, suffix: str, split: str = "") -> RegionText:
-    """Operands of halves; where they are no whole vectors, they are copied element by element."""
+    """Write the kernel of halves; where they are no whole vectors, they are copied element by element."""
     piece, k = RegionText(suffix), _counted(region, name, naming, split)
     p = {"BM": piece.param("BM", 128, 64, 128), "BN": piece.param("BN", 128, 64, 128, 256)}
     p |= {"BK": piece.param("BK", 64, 32, 64), "STAGES": piece.param("STAGES", 3, 2, 3, 4)}
@@ -36,7 +36,7 @@ def sm80(region: Region, name: str, naming: Naming, suffix: str, split: str = ""
 def tf32_in_three(
     region: Region, name: str, naming: Naming, suffix: str, split: str = "", marks: str = ""
 ) -> RegionText:
-    """Operands of float32, each number as two of tensor-core precision; infinities and NaN stay what they are."""
+    """Write the kernel of float32: each number is two of tensor-core precision; infinities and NaN stay."""
     piece, k = RegionText(suffix), _counted(region, name, naming, split)
     p = {"BM": piece.param("BM", 128, 64, 128), "BN": piece.param("BN", 128, 64, 128)}
     p |= {"BK": piece.param("BK", 32, 16, 32), "STAGES": piece.param("STAGES", 3, 2, 3, 4)}
@@ -89,13 +89,13 @@ def can_be_mapped(region: Region) -> bool:
 
 
 def sm90(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
-    """Operands of halves that TMA can bring; where they are no whole vectors, the tiled SIMT kernel is launched."""
+    """Write the kernel of halves that TMA can bring; where they are no whole vectors, the tiled SIMT kernel runs."""
     piece, k = RegionText(suffix), MappedProduct(region, name, naming)
     p = {"GROUPS": piece.param("GROUPS", 2, 1, 2), "BN": piece.param("BN", 256, 64, 128, 192, 256)}
     p |= {"STAGES": piece.param("STAGES", 4, 2, 3, 4, 5, 6), "RASTER": piece.param("RASTER", 16, 4, 8, 16)}
     smem = f"{p['STAGES']} * (64 * {p['GROUPS']} + {p['BN']}) * 128 + {p['GROUPS']} * 16384 + 2048"
     piece.where += [f"{smem} <= smem_max", f"{p['GROUPS']} == 2 or {p['BN']} <= 128"]
-    maps = {side: fresh(f"{side}_map", naming.taken) for side in ("a", "b", "out")}
+    maps = {side: naming.fresh(f"{side}_map") for side in ("a", "b", "out")}
     batched = _add_maps(piece, k, maps, p)
     k.pass_count()
     piece.code = render("product_wgmma.cu.j2", k=k, p=p, maps=maps, batched=batched, element=ELEMENT[k.dtype])

@@ -9,7 +9,7 @@ from functools import cached_property
 from math import prod
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
-from cutegen_core.propose.playbook.naming import Naming, fresh
+from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import TensorText
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.statements import TermText
@@ -204,7 +204,7 @@ def split_rows(region: Region, name: str, naming: Naming, suffix: str, shares: i
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     (one,) = k.statements.passes
     splits = piece.param("SPLITS", shares, *SHARES)
-    scratch = [ScratchText(fresh("shares", naming.taken), _DTYPE[r.ctype], (splits, k.rows)) for r in one.reductions]
+    scratch = [ScratchText(naming.fresh("shares"), _DTYPE[r.ctype], (splits, k.rows)) for r in one.reductions]
     split = "".join(f", {r.ctype}* {r.shares}" for r in one.reductions)
     parts = "".join(f", {r.shares}" for r in one.reductions)
     block: tuple[str, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cutegen_core.propose.playbook.kernels import MappedAttention, attention_steps
-from cutegen_core.propose.playbook.naming import Naming, fresh
+from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import ELEMENT
 from cutegen_core.propose.playbook.products.tensor_cores import VECTOR
 from cutegen_core.propose.playbook.regions import Mode, Region
@@ -38,7 +38,7 @@ def write(region: Region, name: str, naming: Naming, suffix: str) -> tuple[Regio
     queries = f"64 * {p['GROUPS']} * max({p['DEPTH']}, {p['COLUMNS']})"
     smem = f"2 * ({queries} + {p['STAGES']} * {p['BN']} * ({p['DEPTH']} + {p['COLUMNS']})) + 2048"
     piece.where += [f"{smem} <= smem_max", f"{p['GROUPS']} == 2 or {p['BN']} <= 128"]
-    maps = {side: fresh(f"{side}_map", naming.taken) for side in ("q", "k", "v", "out")}
+    maps = {side: naming.fresh(f"{side}_map") for side in ("q", "k", "v", "out")}
     decoded = _decoded(k, region.outer[:-2])
     batches = _add_maps(piece, region, maps, p, tuple(decoded))
     piece.code = render(

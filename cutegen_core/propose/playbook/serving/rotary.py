@@ -111,22 +111,15 @@ def _product(matcher: Matcher, operand: Operand) -> _TurnedHalf | None:
 
 def _rows(matcher: Matcher, angles: Node) -> tuple[Node, Node] | None:
     """Return table and positions of table[positions], a dimension for the heads inserted."""
-    inner = angles
-    if inner.op == "aten.unsqueeze" and inner.argument(1, "dim") in (1, -2):
-        found = matcher.node(inner.args[0])
-        if found is None:
-            return None
-        inner = found
-    else:
+    if angles.op != "aten.unsqueeze" or angles.argument(1, "dim") not in (1, -2):
         return None
-    if inner.op not in ("aten.index", "aten.index_select", "aten.embedding"):
+    inner = matcher.node(angles.args[0])
+    if inner is None or inner.op != "aten.index":
         return None
     indices = inner.args[1]
     places = indices[0] if isinstance(indices, tuple) and len(indices) == 1 else indices
     table, positions = matcher.given(inner.args[0]), matcher.given(places)
-    if inner.op != "aten.index" or table is None or positions is None:
-        return None
-    return table, positions
+    return None if table is None or positions is None else (table, positions)
 
 
 def _fits(turned: Sequence[Rotation], signature: Signature) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutegen_core.propose.playbook.naming import Naming, fresh
+from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import ELEMENT, VECTOR_BYTES, Parameters, layout_of
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.terms import TensorAccess
@@ -67,7 +67,7 @@ class Packing:
         self._parameters.add(access, layout_of(*places_of(self._parameters, access, extents), *around))
         self.x, self.element = self._parameters.tensors[0], ELEMENT[access.dtype]
         self.width = width_of(access.dtype)
-        self.packed = fresh("packed_image" if image else "packed_weight", naming.taken)
+        self.packed = naming.fresh("packed_image" if image else "packed_weight")
         self._dtype = access.dtype
 
     def _number(self, wanted: str, one: Extent) -> str:

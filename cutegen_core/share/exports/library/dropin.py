@@ -89,7 +89,11 @@ def scoped(facts: LibraryFacts, text: str) -> str:
 
 
 def host_names(facts: LibraryFacts) -> Mapping[str, str]:
-    """Return the host function's name of each of the problem's tensors; outputs that it makes have none."""
+    """Return the host function's name of each of the problem's tensors; outputs that it makes have none.
+
+    Raises:
+        UsageError: the original function does not take a tensor of the problem.
+    """
     host = facts.host
     if host is None:
         return {spec.name: spec.name for spec in facts.bundle.signature.inputs}
@@ -248,6 +252,6 @@ def _from_numbers(known: Mapping[str, list[float | None]], wanted: list[int]) ->
 
 
 def _uses_shape(facts: LibraryFacts, tensor: str) -> bool:
-    """Whether the plan asks for more of a tensor than its number of elements."""
+    """Tell whether the plan asks for more of a tensor than its number of elements."""
     texts = facts.bundle.kernel.text.split("*/", 1)[0]
     return bool(re.search(rf"\b{re.escape(tensor)}\.(?:shape|stride)\b", texts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -133,7 +133,11 @@ def collect(bundle: Bundle, original: Original | None = None) -> LibraryFacts:
 
 
 def read_host(existing: str) -> HostFunction | None:
-    """Read which host function a kernel file was imported from."""
+    """Read which host function a kernel file was imported from.
+
+    Raises:
+        UsageError: the line that names it cannot be read.
+    """
     line = next((line for line in existing.splitlines() if line.startswith(HOST_MARK)), None)
     if line is None:
         return None
@@ -179,7 +183,3 @@ def _value(text: str, signature: Signature) -> float | None:
         return parse_expression(text).evaluate(scope)
     except ExpressionError:
         return None
-
-
-def names_of(specs: Sequence[TensorSpec]) -> str:
-    return ", ".join(spec.name for spec in specs)

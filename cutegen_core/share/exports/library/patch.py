@@ -46,7 +46,11 @@ def patch(facts: LibraryFacts) -> Patch:
 
 
 def patched(facts: LibraryFacts, host: HostFunction, original: Original) -> str:
-    """Return the original file with the new kernel behind its host function."""
+    """Return the original file with the new kernel behind its host function.
+
+    Raises:
+        UsageError: the file does not declare that function as it was imported.
+    """
     source = split_file(original.name, original.text)
     function = source.hosts.get(host.function)
     if function is None:

@@ -185,7 +185,7 @@ def _in_order(
 
 
 def _is_intermediate(found: HostWalk, host: str) -> bool:
-    """Whether one kernel writes it and a later one reads it, and the host neither copies nor is given it."""
+    """Tell whether one kernel writes it and a later one reads it, and the host neither copies nor is given it."""
     if host in found.copied_in or host in found.copied_out or host in found.returned:
         return False
     buffer = found.buffers.get(host)

@@ -187,7 +187,7 @@ def _has_parameters(tokens: Sequence[CodeToken]) -> bool:
 
 
 def _is_macro_call(found: SourceFile, tokens: Sequence[CodeToken], begin: int, opening: int, close: int) -> bool:
-    """Whether the item is a call of a macro that no semicolon ends."""
+    """Tell whether the item is a call of a macro that no semicolon ends."""
     named = opening == begin + 1 and tokens[begin].text in found.macros
     after = tokens[close + 1].text if close + 1 < len(tokens) else ""
     return named and after not in (";", "{")

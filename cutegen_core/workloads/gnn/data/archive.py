@@ -43,7 +43,11 @@ class Member:
         return flat.reshape(self.shape, order="F" if self.by_column else "C")
 
     def rows(self) -> Iterator[Array]:
-        """Yield the array in chunks of rows."""
+        """Yield the array in chunks of rows.
+
+        Raises:
+            UsageError: the array is stored column by column.
+        """
         if self.by_column and len(self.shape) > 1 and min(self.shape) > 1:
             raise UsageError(f"{self.place} is stored column by column. Save numpy.ascontiguousarray of it.")
         width = math.prod(self.shape[1:])
@@ -51,7 +55,11 @@ class Member:
             yield part.reshape(-1, *self.shape[1:])
 
     def items(self, first: int = 0, last: int | None = None, multiple: int = 1) -> Iterator[Array]:
-        """Yield the items first..last-1, in the order of storage, in chunks of a multiple of so many items."""
+        """Yield the items first..last-1, in the order of storage, in chunks of a multiple of so many items.
+
+        Raises:
+            EOFError: the file ends before.
+        """
         size = self.dtype.itemsize
         per_chunk = max(_CHUNK_BYTES // max(size * multiple, 1), 1) * multiple
         left = (math.prod(self.shape) if last is None else last) - first
@@ -78,7 +86,11 @@ class Archive:
         return f"{key}.npy" in self._sizes
 
     def member(self, key: str, kinds: str, dimensions: int) -> Member:
-        """Return an array whose dtype is of one of these kinds (letters of numpy) and that has so many dimensions."""
+        """Return an array whose dtype is of one of these kinds (letters of numpy) and that has so many dimensions.
+
+        Raises:
+            UsageError: there is none, its bytes are too few, or it is of another kind.
+        """
         if key not in self:
             names = ", ".join(sorted(self._sizes))[:200] or "none"
             raise UsageError(f"{self.path} has no array {key}; it holds {names}.")

@@ -16,7 +16,11 @@ _BYTES_A_NODE = 40
 
 
 def check_nodes(place: str, nodes: int) -> int:
-    """Return the number of nodes of a graph that has some, and not more than can be converted here."""
+    """Return the number of nodes of a graph that has some, and not more than can be converted here.
+
+    Raises:
+        UsageError: it has none, or more than the sampler or this machine's memory takes.
+    """
     if nodes < 1:
         raise UsageError(f"{place}: the graph is empty, it has no node.")
     if nodes > MOST_NODES:
@@ -30,25 +34,41 @@ def check_nodes(place: str, nodes: int) -> int:
 
 
 def check_at_most(place: str, found: int, nodes: int) -> None:
-    """Refuse to read more entries than there are nodes."""
+    """Refuse to read more entries than there are nodes.
+
+    Raises:
+        UsageError: the text has both numbers.
+    """
     if found > nodes:
         raise UsageError(f"{place} holds {found} entries or more, for {nodes} nodes.")
 
 
 def check_width(place: str, width: int) -> None:
-    """Refuse features that are none, or too many for a model."""
+    """Refuse features that are none, or too many for a model.
+
+    Raises:
+        UsageError: the text has the width and the limits.
+    """
     if not 1 <= width <= MOST_FEATURES:
         raise UsageError(f"{place} has {width} features a node; it must have 1 to {MOST_FEATURES}.")
 
 
 def check_length(place: str, found: int, nodes: int) -> None:
-    """Refuse an array that does not hold one row for each node."""
+    """Refuse an array that does not hold one row for each node.
+
+    Raises:
+        UsageError: the text has both lengths.
+    """
     if found != nodes:
         raise UsageError(f"{place} holds {found} rows for {nodes} nodes.")
 
 
 def to_ids(place: str, array: Array) -> Ids:
-    """Return integers of any kind as int64."""
+    """Return integers of any kind as int64.
+
+    Raises:
+        UsageError: they are no integers, or do not fit int64.
+    """
     if array.dtype.kind not in "iu":
         raise UsageError(f"{place} is of type {array.dtype}; node ids must be integers.")
     if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
@@ -57,7 +77,11 @@ def to_ids(place: str, array: Array) -> Ids:
 
 
 def to_labels(place: str, array: Array, nodes: int) -> Ids:
-    """Return the classes of all nodes as int64; unknown is NaN or -1."""
+    """Return the classes of all nodes as int64; unknown is NaN or -1.
+
+    Raises:
+        UsageError: they are no classes, not one for each node, or all unknown.
+    """
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -104,7 +128,11 @@ def _one_split(name: str, ids: Ids, labels: Ids, owner: Array, places: Mapping[s
 
 
 def check_indptr(place: str, indptr: Ids, edges: int) -> None:
-    """Refuse rows that do not begin at 0, do not ascend, or do not end at the number of edges."""
+    """Refuse rows that do not begin at 0, do not ascend, or do not end at the number of edges.
+
+    Raises:
+        UsageError: the text names the node and the numbers.
+    """
     if len(indptr) < 2:
         raise UsageError(f"{place}: the graph is empty, indptr has {len(indptr)} entries.")
     if indptr[0] != 0 or indptr[-1] != edges:
@@ -115,7 +143,11 @@ def check_indptr(place: str, indptr: Ids, edges: int) -> None:
 
 
 def check_features(place: str, rows: Array, first: int) -> None:
-    """Refuse rows with a number that is not finite; `first` is the node of the first row."""
+    """Refuse rows with a number that is not finite; `first` is the node of the first row.
+
+    Raises:
+        UsageError: the text names the feature and the node.
+    """
     if not (finite := np.isfinite(rows)).all():
         row, column = (int(each) for each in np.argwhere(~finite)[0])
         raise UsageError(

@@ -50,7 +50,11 @@ def edge_list_files(folder: Path) -> list[Path]:
 
 
 def read_edge_list(folder: Path) -> RawGraph:
-    """Return the graph of a folder with a table of edges."""
+    """Return the graph of a folder with a table of edges.
+
+    Raises:
+        UsageError: features are missing, given twice, or a table is wrong; the text names the file.
+    """
     edges, nodes = need_table(folder, "edges"), need_table(folder, "nodes")
     columns = [name for name in column_names(nodes) if name not in _OWN]
     labels, splits = _read_nodes(nodes)

@@ -61,7 +61,11 @@ def create_array(path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Ar
 
 
 def shorten(path: Path, length: int) -> None:
-    """Cut a file with a one-dimensional array to its first entries."""
+    """Cut a file with a one-dimensional array to its first entries.
+
+    Raises:
+        MachineError: numpy wrote a header of another length.
+    """
     array = map_array(path)
     header = io.BytesIO()
     fields = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": (length,)}
@@ -76,7 +80,11 @@ def shorten(path: Path, length: int) -> None:
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Say what to do where the disk is full."""
+    """Say what to do where the disk is full.
+
+    Raises:
+        MachineError: in place of the operating system's error.
+    """
     try:
         yield
     except OSError as error:

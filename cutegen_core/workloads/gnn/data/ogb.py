@@ -53,7 +53,11 @@ def ogb_files(folder: Path) -> list[Path]:
 
 
 def read_ogb(folder: Path) -> RawGraph:
-    """Return the graph of a folder of OGB's."""
+    """Return the graph of a folder of OGB's.
+
+    Raises:
+        UsageError: the graph has several kinds of nodes or edges, or a file is missing or wrong.
+    """
     raw, split = folder / "raw", _split_folder(folder)
     for name in _OTHER_KINDS:
         if (raw / name).exists():

@@ -13,7 +13,7 @@ from cutegen_core.workloads.gnn.native.abi import address, native
 
 
 class Chunk(NamedTuple):
-    """Some edges: what flows along edge i goes from `source[i]` to `target[i]`; int64."""
+    """Some edges, as two arrays [edges] of int64: what flows along edge i goes from `source[i]` to `target[i]`."""
 
     source: Ids
     target: Ids
@@ -24,7 +24,13 @@ Edges: TypeAlias = Callable[[], Iterator[Chunk]]
 
 
 class InRows(NamedTuple):
-    """The rows of a graph, sorted, and how many edges were left out because they occurred before."""
+    """The rows of a graph.
+
+    Attributes:
+        indptr: [nodes + 1], int64; row v is `indices[indptr[v]:indptr[v + 1]]`.
+        indices: [edges kept], of the type `id_dtype`; ascending in each row.
+        repeated: how many edges were left out because they occurred before.
+    """
 
     indptr: Ids
     indices: Array

@@ -20,7 +20,11 @@ ID, LABEL, NUMBER, TEXT = pa.int64(), pa.float64(), pa.float32(), pa.string()
 
 
 def find_table(folder: Path, stem: str) -> Path | None:
-    """Return the file `stem` with one of the endings of tables, None if there is none."""
+    """Return the file `stem` with one of the endings of tables, None if there is none.
+
+    Raises:
+        UsageError: there are several.
+    """
     found = [path for ending in ENDINGS if (path := folder / f"{stem}{ending}").is_file()]
     if len(found) > 1:
         raise UsageError(f"{folder} holds {found[0].name} and {found[1].name}: keep one of them.")
@@ -28,14 +32,22 @@ def find_table(folder: Path, stem: str) -> Path | None:
 
 
 def need_table(folder: Path, stem: str) -> Path:
-    """Return the same, and refuse a folder without it."""
+    """Return the same, and refuse a folder without it.
+
+    Raises:
+        UsageError: there is none, or several.
+    """
     if (path := find_table(folder, stem)) is None:
         raise UsageError(f"{folder} holds no {stem}.csv, {stem}.csv.gz or {stem}.parquet.")
     return path
 
 
 def column_names(path: Path, *, header: bool = True) -> list[str]:
-    """Return the names of a table's columns; without a header they are f0, f1, ..."""
+    """Return the names of a table's columns; without a header they are f0, f1, ...
+
+    Raises:
+        UsageError: a name occurs twice.
+    """
     with _errors_of(path):
         if path.suffix == ".parquet":
             names = parquet.ParquetFile(path).schema_arrow.names
@@ -50,7 +62,11 @@ def column_names(path: Path, *, header: bool = True) -> list[str]:
 def read_table(
     path: Path, types: Mapping[str, pa.DataType], *, header: bool = True
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield (number of its first row, rows) with these columns, converted to these types."""
+    """Yield (number of its first row, rows) with these columns, converted to these types.
+
+    Raises:
+        UsageError: a column is missing; the text lists those there are.
+    """
     names = column_names(path, header=header)
     if missing := [name for name in types if name not in names]:
         raise UsageError(f"{path} has no column {missing[0]}; its columns are {', '.join(names)[:200]}.")

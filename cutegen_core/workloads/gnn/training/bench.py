@@ -35,9 +35,10 @@ from cutegen_core.records.gnn import (
 from cutegen_core.workloads.gnn.aggregate import Aggregate, ChosenAggregate, TransposedTensors, choose_aggregate
 from cutegen_core.workloads.gnn.models.sampled import HopTensors
 from cutegen_core.workloads.gnn.training.capture import CaptureError
-from cutegen_core.workloads.gnn.training.devices import InFlight, Sleeper, new_place
+from cutegen_core.workloads.gnn.training.devices import Sleeper
 from cutegen_core.workloads.gnn.training.epoch import EpochOfTraining, Trainee, make_trainee
 from cutegen_core.workloads.gnn.training.fixing import fix_sizes, say_steps
+from cutegen_core.workloads.gnn.training.flights import InFlight, new_place
 from cutegen_core.workloads.gnn.training.run import GnnRun, SamplingOf
 from cutegen_core.workloads.gnn.training.schedule import derive_seed, share_of_rank, shuffled_batches
 from cutegen_core.workloads.gnn.training.train import check_trainable

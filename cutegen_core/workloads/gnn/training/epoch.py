@@ -13,7 +13,7 @@ from cutegen_core.records.gnn import EpochReport
 from cutegen_core.workloads.gnn.aggregate import ChosenAggregate
 from cutegen_core.workloads.gnn.graph import Ids
 from cutegen_core.workloads.gnn.models.sampled import SampledModel
-from cutegen_core.workloads.gnn.training.devices import Inputs
+from cutegen_core.workloads.gnn.training.flights import Inputs
 from cutegen_core.workloads.gnn.training.run import GnnRun
 from cutegen_core.workloads.gnn.training.schedule import share_of_rank, step_seeds
 from cutegen_core.workloads.gnn.training.step import TrainingStep, make_optimizer

@@ -14,7 +14,7 @@ from cutegen_core.records.gnn import EpochReport, RunProgress, RunResult
 from cutegen_core.workloads.gnn.graph import Ids
 from cutegen_core.workloads.gnn.models.sampled import HopTensors, SampledModel
 from cutegen_core.workloads.gnn.training.checkpoint import check_same_model, checkpoint_path, read_checkpoint
-from cutegen_core.workloads.gnn.training.devices import Inputs
+from cutegen_core.workloads.gnn.training.flights import Inputs
 from cutegen_core.workloads.gnn.training.inference import (
     Accuracy,
     count_right,

@@ -13,7 +13,7 @@ from torch import Tensor
 from cutegen_core.records.gnn import ComputeType, RunProgress
 from cutegen_core.workloads.gnn.graph import Ids
 from cutegen_core.workloads.gnn.models.sampled import SampledModel
-from cutegen_core.workloads.gnn.training.devices import Inputs
+from cutegen_core.workloads.gnn.training.flights import Inputs
 from cutegen_core.workloads.gnn.training.pipeline import PassTimes
 from cutegen_core.workloads.gnn.training.run import GnnRun, SamplingOf
 from cutegen_core.workloads.gnn.training.schedule import derive_seed, split_batches

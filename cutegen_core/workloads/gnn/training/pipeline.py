@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from cutegen_core.records.gnn import PipelineMode, Span, StageTimes
 from cutegen_core.workloads.gnn.sampling.loader import Batch, BatchLoader
-from cutegen_core.workloads.gnn.training.devices import ComputeDevice, InFlight, Interval, Step
+from cutegen_core.workloads.gnn.training.flights import ComputeDevice, InFlight, Interval, Step
 from cutegen_core.workloads.gnn.training.times import Passage, account, draw_timeline
 
 AfterBatch = Callable[[int], None]

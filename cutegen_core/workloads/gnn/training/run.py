@@ -26,15 +26,8 @@ from cutegen_core.workloads.gnn.sampling.sampler import Sampler
 from cutegen_core.workloads.gnn.sampling.slots import SlotPool
 from cutegen_core.workloads.gnn.stopping import StopRequest
 from cutegen_core.workloads.gnn.training.capture import Capturer
-from cutegen_core.workloads.gnn.training.devices import (
-    MOST_ENTRIES,
-    ComputeDevice,
-    Gpu,
-    Inputs,
-    Sleeper,
-    Step,
-    open_device,
-)
+from cutegen_core.workloads.gnn.training.devices import MOST_ENTRIES, Gpu, Sleeper, open_device
+from cutegen_core.workloads.gnn.training.flights import ComputeDevice, Inputs, Step
 from cutegen_core.workloads.gnn.training.pipeline import AfterBatch, PassTimes, run_batches
 from cutegen_core.workloads.gnn.training.ranks import Ranks
 from cutegen_core.workloads.gnn.training.schedule import derive_seed

@@ -22,7 +22,7 @@ from torch.optim import Adam, Optimizer
 from cutegen_core.workloads.gnn.models.sampled import SampledModel
 from cutegen_core.workloads.gnn.sampling.fixed import IGNORED
 from cutegen_core.workloads.gnn.training.capture import CaptureError
-from cutegen_core.workloads.gnn.training.devices import Inputs
+from cutegen_core.workloads.gnn.training.flights import Inputs
 from cutegen_core.workloads.gnn.training.ranks import GradientBucket
 from cutegen_core.workloads.gnn.training.schedule import seed_step
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cutegen_core.records.gnn import BatchStage, Span, StageTimes
-from cutegen_core.workloads.gnn.training.devices import Interval
+from cutegen_core.workloads.gnn.training.flights import Interval
 
 TIMELINE_BATCHES = 24
 """So many batches of an epoch are kept for its picture."""

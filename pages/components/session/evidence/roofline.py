@@ -80,7 +80,7 @@ def _chart(workload: WorkloadPerformance, earlier: Sequence[SpeedRow]) -> None:
 
 
 def _shares(workload: WorkloadPerformance) -> str:
-    """Everyone's share of the display bound, as bars: the log axes above leave little room between them."""
+    """Return each contender's share of the display bound as bars: log axes leave little room between the points."""
     rows: list[tuple[object, ...]] = []
     for timing in workload.timings:
         reached = share(workload, timing.median_us)

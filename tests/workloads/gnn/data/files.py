@@ -76,7 +76,7 @@ def write_npz(path, *, save=np.savez, **changed):
 
 
 def write_ogb(folder, *, binary=False, splits=".csv.gz"):
-    """ogbn-arxiv's layout, or ogbn-papers100M's; half of the edges, since each counts in both directions."""
+    """Write ogbn-arxiv's layout, or ogbn-papers100M's; half of the edges, since each counts in both directions."""
     source, target, table, labels = example()
     raw, split = folder / "raw", folder / "split" / "time"
     raw.mkdir(parents=True)

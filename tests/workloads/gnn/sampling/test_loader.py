@@ -141,7 +141,7 @@ def test_a_slot_released_twice_is_not_given_twice():
 
 
 def numbers_of(loaded, into):
-    """Takes and releases all batches."""
+    """Take and releases all batches."""
     with loaded:
         for batch in loaded:
             into.append(batch.number)

@@ -44,7 +44,7 @@ def test_nodes_without_neighbours(kind, layered):
 
 
 def drawn_positions(kind, degree, fanout, batches):
-    """Which of a node's neighbours each batch draws, by their place in its row."""
+    """Return which of a node's neighbours each batch draws, by their place in its row."""
     graph = graph_of([range(1, degree + 1), *[[]] * degree], width=1)
     sampler = kind(graph, (fanout,))
     return np.array([sampler.sample(np.array([0]), batch).nodes[1:] - 1 for batch in range(batches)])

@@ -26,7 +26,7 @@ def seeds(count, size=64, seed=0):
 
 
 def check(hop):
-    """By the definition: the pairs (entry, row), in the order of entries and then of rows."""
+    """Check it by the definition: the pairs (entry, row), in the order of entries and then of rows."""
     rows = np.repeat(np.arange(hop.targets), np.diff(hop.indptr))
     order = np.argsort(hop.idx, kind="stable")
     assert hop.transposed.users.tolist() == rows[order].tolist()
@@ -53,7 +53,7 @@ def test_any_rows(data):
 
 
 def batches(given, threads, *, layered, layout=None, transposed=True):
-    """What the loader prepares: (digest with the transposed rows, fits the layout), checked."""
+    """Return what the loader prepares: (digest with the transposed rows, fits the layout), checked."""
     sampler, found = Sampler(GRAPH, FANOUTS, layered=layered), []
     with loading.BatchLoader(
         GRAPH, sampler, given, threads=threads, slots=threads + 1, pin=False, slice_features=True, layout=layout,
@@ -66,7 +66,7 @@ def batches(given, threads, *, layered, layout=None, transposed=True):
 
 
 def digest(batch):
-    """Of all parts as they lie in the one memory that travels."""
+    """Return the digest of all parts as they lie in the one memory that travels."""
     made, whole = hashlib.sha256(), batch.packed.whole.numpy()
     assert batch.sampled.hops[0].transposed is None
     for hop, place in zip(batch.sampled.hops, batch.packed.hops, strict=True):

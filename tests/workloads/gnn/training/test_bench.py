@@ -133,7 +133,7 @@ def test_a_gradient_in_one_order_reads_what_the_loader_transposed(kernel, gradie
 
 
 def _sorts_on_the_small_graph_only(entries):
-    """A kernel is first tried on a graph of 11 sources, which nobody transposed."""
+    """Return the graph that a kernel is first tried on: a graph of 11 sources, which nobody transposed."""
     assert entries.sources == 11, "the loader transposes"
     idx, indptr, sources, _ = entries
     rows = indptr.diff().new_tensor(range(len(indptr) - 1)).repeat_interleave(indptr.diff())

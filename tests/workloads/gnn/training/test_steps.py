@@ -19,7 +19,7 @@ fixed = Later("cutegen_core.workloads.gnn.sampling.fixed")
 
 
 def padded(on=None, **changes):
-    """A run on the CPU whose training batches are padded."""
+    """Return a run on the CPU whose training batches are padded."""
     run = open_small(on, **changes)
     run.layout = fixing.derive_layout(run)
     return run

@@ -1,0 +1,1 @@
+"""Count what the judge misses, and what trials leave behind."""

@@ -1,0 +1,1 @@
+"""Record the sessions that ship in `assets/recordings`."""

@@ -1,0 +1,1 @@
+"""Time the kernels of the serving problems."""

@@ -1,0 +1,1 @@
+"""Measure the timer and the tuner themselves."""

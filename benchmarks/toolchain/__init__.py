@@ -1,0 +1,1 @@
+"""Time compiling, and the way from an edit to its verdict."""

@@ -1,0 +1,117 @@
+"""Run a candidate near each benchmark's sizes, on an executor that does not run the benchmark.
+
+`full_sizes` chooses the sizes. A launch that occurs in no run of the trial is reported: nothing is known about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cutegen_core.evaluate.stages.full_sizes import OFTEN, ChosenRun, describe_sizes, find_affordable, plan_runs
+from cutegen_core.evaluate.stages.other_values import choose_values, replace_values
+from cutegen_core.evaluate.stages.preparing import PlannedKernel
+from cutegen_core.evaluate.stages.runs import OneRun
+from cutegen_core.evaluate.stages.verdicts import RunVerdicts
+from cutegen_core.evaluate.stages.watch import StageFailure
+from cutegen_core.judge.reference import Reference
+from cutegen_core.records.launch import Launch
+from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
+from cutegen_core.records.trial import ExecutorKind, Status
+
+
+@dataclass(frozen=True)
+class NearBenchmark:
+    """The runs near the benchmarks' sizes.
+
+    Attributes:
+        test_once: makes each of these runs, and judges it.
+        sizes: how far towards each benchmark's sizes the candidate was judged, in words.
+    """
+
+    problem: Problem
+    reference: Reference
+    planned: PlannedKernel
+    executor: ExecutorKind
+    verdicts: RunVerdicts
+    sizes: list[str]
+    test_once: Callable[[Sequence[OneRun]], StageFailure | None]
+
+    def test(self) -> StageFailure | None:
+        """Run near each benchmark's sizes; report a launch that is made only there."""
+        small = self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)
+        made = {_instance(launch) for workload in small for launch in self.planned.plans[workload.name].launches}
+        for benchmark in self.problem.with_role(WorkloadRole.BENCHMARK):
+            ran: list[ChosenRun] = []
+            failure = self._test_ladders(benchmark, ran)
+            self.sizes.append(describe_sizes(benchmark, self.reference.own_sizes(), [one.workload for one in ran]))
+            made |= {_instance(launch) for one in ran for launch in one.plan.launches}
+            failure = failure or self._find_untested_launch(benchmark, made)
+            if failure:
+                return failure
+        return None
+
+    def _test_ladders(self, benchmark: Workload, ran: list[ChosenRun]) -> StageFailure | None:
+        """Run the largest of each ladder; after a run that did not end in time, the smallest of this and the others."""
+        slow, often = False, max(self.verdicts.switches.values(), default=0) > OFTEN
+        for ladder in self.reference.find_full_sizes(benchmark):
+            runs = plan_runs(self.reference, self.planned, benchmark, ladder)
+            if often and runs and not slow:
+                failure, slow = self._test_by_smallest(runs, ran)
+                if failure:
+                    return failure
+                continue
+            for one in runs[-1:] if slow else (*runs[:1], *runs[1:][-1:]):
+                failure = self._test_size(one, [_given(one), *self._ends(one)])
+                if failure is None:
+                    ran.append(one)
+                    break
+                if failure.status is not Status.TIMEOUT:
+                    return failure
+                slow = True
+        return None
+
+    def _test_by_smallest(self, runs: Sequence[ChosenRun], ran: list[ChosenRun]) -> tuple[StageFailure | None, bool]:
+        """Run the smallest, then the largest that should end in time; return a failure, and whether one did not."""
+        one = runs[-1]
+        failure = self._test_size(one, [_given(one)])
+        if failure is None:
+            smallest, one = one, find_affordable(runs, self.verdicts.switches[one.workload.name])
+            failure = self._test_size(one, self._ends(one) if one is smallest else [_given(one), *self._ends(one)])
+            ran.append(smallest if failure else one)
+        slow = failure is not None and failure.status is Status.TIMEOUT
+        return None if slow else failure, slow
+
+    def _test_size(self, one: ChosenRun, runs: Sequence[OneRun]) -> StageFailure | None:
+        """Make these runs at one size; what takes too long leaves no verdict: nothing is known about the kernel."""
+        failure = self.test_once(runs)
+        if failure is None or failure.status is not Status.TIMEOUT:
+            return failure
+        slow = self.verdicts.kept.pop()
+        return failure if slow.workload == one.workload.name else None
+
+    def _ends(self, one: ChosenRun) -> list[OneRun]:
+        """Return a run with one dominant element a row, in the last place of the first: a part left out shows."""
+        ends = replace_values(one.workload, Values.DOMINANT)
+        judged = any(workload.values is ends.values for workload, _ in choose_values(self.reference))
+        return [OneRun(ends, one.plan, derived=True)] if judged else []
+
+    def _find_untested_launch(self, benchmark: Workload, made: set[tuple[int, str]]) -> StageFailure | None:
+        """Return a failure if a launch occurs only at the benchmark's size, which this executor does not run."""
+        for launch in self.planned.plans[benchmark.name].launches:
+            if made and _instance(launch) not in made:
+                text = (
+                    f"line {launch.line}: {launch.kernel} is launched for workload {benchmark.name} only, which the "
+                    f"{self.executor} executor does not run: nothing is known about it here"
+                )
+                return StageFailure(Status.UNSUPPORTED, text)
+        return None
+
+
+def _given(one: ChosenRun) -> OneRun:
+    return OneRun(one.workload, one.plan, derived=False)
+
+
+def _instance(launch: Launch) -> tuple[int, str]:
+    """Return what tells launches apart: instances of one for other sizes are other code."""
+    return launch.line, launch.kernel
