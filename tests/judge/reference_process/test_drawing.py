@@ -67,13 +67,17 @@ def test_infinities_of_both_signs_are_drawn_whatever_the_seed(rows):
         assert (drawn == torch.inf).any()
         assert (drawn == -torch.inf).any()
 
+
 EVERY_DRAW = {
-    "number": "torch.randn(())", "8-bit number": "torch.randn(()).to(torch.float8_e4m3fn)", "bool": "torch.rand(()) < 0.5",
+    "number": "torch.randn(())", "8-bit number": "torch.randn(()).to(torch.float8_e4m3fn)",
+    "bool": "torch.rand(()) < 0.5",
     "one": "torch.randn(1)", "none": "torch.randn(0, 3)", "no columns": "torch.randn(3, 0)",
     "infinite": "torch.full((3, 4), torch.inf)", "not a number": "torch.full((33,), torch.nan)",
     "infinite number": "torch.tensor(-torch.inf)", "largest": "torch.randn(5) * 3e38",
-    "64 bits": "torch.randint(-2**63, 2**63 - 1, (33,))", "last of 64 bits": "torch.randint(2**63 - 3, 2**63 - 1, (5,)) + 1",
-    "32 bits": "torch.randint(-2**31, 2**31 - 1, (3, 4), dtype=torch.int32) + 1", "whole number": "torch.randint(0, 9, ())",
+    "64 bits": "torch.randint(-2**63, 2**63 - 1, (33,))",
+    "last of 64 bits": "torch.randint(2**63 - 3, 2**63 - 1, (5,)) + 1",
+    "32 bits": "torch.randint(-2**31, 2**31 - 1, (3, 4), dtype=torch.int32) + 1",
+    "whole number": "torch.randint(0, 9, ())",
     "bytes": "torch.randint(0, 256, (33,), dtype=torch.uint8)", "order": "torch.randperm(7)",
 }  # fmt: skip
 
