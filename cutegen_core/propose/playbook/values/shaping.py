@@ -10,7 +10,6 @@ from cutegen_core.propose.playbook.values.extents import (
     ZERO,
     Extent,
     NotInPlaybook,
-    Sized,
     agree,
     extent,
     fits,
@@ -234,8 +233,8 @@ def regroup(dims: Sequence[Extent], sizes: Sequence[int], inferred: int = -1) ->
 
 
 def _product(sizes: Sequence[int]) -> Extent:
-    """Return how many elements there are with these sizes; without an expression."""
-    return product([Extent("" if isinstance(size, Sized) else str(size), size) for size in sizes])
+    """Return how many elements there are with these sizes, without an expression; a plain number may be one traced."""
+    return product([Extent("", size) for size in sizes])
 
 
 def _split(whole: Extent, sizes: Sequence[int], inferred: int) -> list[Extent]:
