@@ -52,7 +52,7 @@ def _read(path: Path) -> str:
         str(path).encode()
         if path.stat().st_size > 4 * LONGEST_SOURCE:  # a character has at most four bytes
             raise ProblemError(f"{path}: larger than {LONGEST_SOURCE >> 10} KiB, which no reference is.")
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # some editors write a byte order mark
     except OSError as error:
         raise ProblemError(f"{path}: cannot be read: {error.strerror}.") from error
     except UnicodeEncodeError as error:
