@@ -1,5 +1,6 @@
 """Problems from files: what loads, with which workloads, and why the rest does not."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -326,6 +327,13 @@ def test_a_byte_order_mark_is_no_character_of_a_problem(tmp_path):
     path.write_text("\ufeff" + GOOD["elementwise"], encoding="utf-8")
     assert read_problem(path).source == GOOD["elementwise"]
     assert read("\ufeff" + GOOD["elementwise"], "pasted", "here").source == GOOD["elementwise"]
+
+
+def test_a_pipe_that_a_problem_names_is_not_waited_for(tmp_path):
+    (tmp_path / "named.py").write_text(GOOD["elementwise"] + '\nEXISTING = "pipe.cu"\n')
+    os.mkfifo(tmp_path / "pipe.cu")
+    with pytest.raises(ProblemError, match="pipe.cu: cannot be read: it is a folder, a pipe or a device"):
+        read_problem(tmp_path / "named.py")
 
 
 def test_files_that_are_no_text_or_too_large_are_refused(tmp_path):
