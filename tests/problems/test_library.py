@@ -332,7 +332,7 @@ def test_a_byte_order_mark_is_no_character_of_a_problem(tmp_path):
 def test_a_pipe_that_a_problem_names_is_not_waited_for(tmp_path):
     (tmp_path / "named.py").write_text(GOOD["elementwise"] + '\nEXISTING = "pipe.cu"\n')
     os.mkfifo(tmp_path / "pipe.cu")
-    with pytest.raises(ProblemError, match="pipe.cu: cannot be read: it is a folder, a pipe or a device"):
+    with pytest.raises(ProblemError, match=r"pipe\.cu: cannot be read: it is a folder, a pipe or a device"):
         read_problem(tmp_path / "named.py")
 
 
