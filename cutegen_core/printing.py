@@ -13,7 +13,7 @@ from cutegen_core.evaluate.stages.watch import SilentWatch
 from cutegen_core.problems import library
 from cutegen_core.records import as_json
 from cutegen_core.records.trial import StageResult, Trial
-from cutegen_core.trajectory.state import Step
+from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import Store
 
 
@@ -48,10 +48,15 @@ def session_json(store: Store, session: str) -> Mapping[str, Any]:
         "problem": view.state.settings.problem_name,
         "state": view.state.status,
         "reason": view.state.reason,
-        "steps": [row._asdict() | _answers(step) for row, step in zip(view.steps, view.state.steps, strict=True)],
+        "steps": [
+            row._asdict() | _answers(step) | _candidates(view.state, step)
+            for row, step in zip(view.steps, view.state.steps, strict=True)
+        ],
         "suites": [as_json.to_plain(suite) for suite in view.state.suites],
         "tokens": view.state.tokens,
-        "paid": views.price(view.state)._asdict(),
+        "paid": views.price(view.state)._asdict() | {"money": view.state.cost},
+        "minutes": view.state.worked_s / 60,
+        "spent": view.state.spent,
         "best": {
             "candidate": view.state.best,
             "idea": best.idea if best else "",
@@ -67,6 +72,11 @@ def _answers(step: Step) -> dict[str, Any]:
     """Return who answered which role in a step, and which answers do not count."""
     given = [(call, call.answer) for call in step.calls if call.answer]
     return {"answers": [{"role": call.role, "by": answer.by, "dropped": call.dropped} for call, answer in given]}
+
+
+def _candidates(state: State, step: Step) -> dict[str, Any]:
+    """Return what came of each candidate of a step that has several."""
+    return {"candidates": [row._asdict() for row in views.alternatives(state, step)]} if step.alternatives else {}
 
 
 def print_json(value: object) -> None:

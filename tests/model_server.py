@@ -91,8 +91,11 @@ def delta(fields: dict[str, Any], finish: str | None = None) -> bytes:
     return event({"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": MODEL, "choices": [choice]})
 
 
-def usage(prompt: int, completion: int) -> bytes:
-    numbers = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+def usage(prompt: int, completion: int, cached: int | None = None) -> bytes:
+    numbers: dict[str, Any] = {"prompt_tokens": prompt, "completion_tokens": completion}
+    numbers["total_tokens"] = prompt + completion
+    if cached is not None:
+        numbers["prompt_tokens_details"] = {"cached_tokens": cached}
     chunk = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": MODEL, "choices": []}
     return event({**chunk, "usage": numbers})
 
@@ -105,13 +108,16 @@ def pieces(text: str, size: int = 24) -> list[bytes]:
     return [delta({"content": text[i : i + size]}) for i in range(0, len(text), size)]
 
 
-def reply(text: str, *, size: int = 24, pause_s: float = 0.0, finish: str = "stop", with_usage: bool = True) -> Answer:
-    """A complete answer in pieces of `size` characters."""
+def reply(
+    text: str, *, size: int = 24, pause_s: float = 0.0, finish: str = "stop", with_usage: bool = True,
+    cached: int | None = None,
+) -> Answer:  # fmt: skip
+    """A complete answer in pieces of `size` characters; `cached` of the 100 tokens of the prompt were kept."""
     steps: list[Step] = [START]
     for piece in pieces(text, size):
         steps += [Wait(pause_s), piece] if pause_s else [piece]
     steps.append(delta({}, finish))
-    return Answer((*steps, *([usage(100, max(1, len(text) // 4))] if with_usage else []), DONE))
+    return Answer((*steps, *([usage(100, max(1, len(text) // 4), cached)] if with_usage else []), DONE))
 
 
 def no_usage(text: str) -> Answer:

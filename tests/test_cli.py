@@ -11,6 +11,7 @@ import time
 import pytest
 
 from cutegen_core import cli, engine, views
+from cutegen_core.propose.llm import model_settings
 from cutegen_core.records.event import SessionState
 from cutegen_core.trajectory.store import Store
 from tests.few_runs import few_runs_file
@@ -152,7 +153,7 @@ NUMBERS = [
 STRANGE = ["x" * 5000, "~nobody-of-that-name/x.py", "/dev/null/x", "\udcff\x1b[31m", "*", "%s"]
 NUMBERED = (("app", "--port"), ("check", RELU, "--problem", "relu", "--seed"),
             ("run", "--problem", "relu", "--max-steps"), ("run", "--problem", "relu", "--budget-tokens"),
-            ("run", "--problem", "relu", "--enough"))  # fmt: skip
+            ("run", "--problem", "relu", "--enough"), ("run", "--problem", "relu", "--width"))  # fmt: skip
 NAMED = (("show",), ("replay",), ("import",), ("export", "-o", "x.cu"), ("run", "--problem"), ("problems", "--path"),
          ("problems", "--lint"), ("check", "--problem", "relu"), ("check", RELU, "--problem"),
          ("run", "--problem", "relu", "--arch"), ("check", RELU, "--problem", "relu", "--executor"),
@@ -168,6 +169,17 @@ def test_a_hopeless_number_ends_with_2_in_a_short_line(arguments, capfd):
         assert ended.value.code == 2, number
         said = capfd.readouterr().err.splitlines()[-1]
         assert "is no whole number from" in said or "expected one argument" in said
+        assert len(said) < 200
+
+
+@pytest.mark.parametrize("option", ["--budget-money", "--budget-minutes", "--worth-tokens", "--worth-money"])
+def test_a_hopeless_amount_ends_with_2_in_a_short_line(option, capfd):
+    for number in ("9" * 5000, "-1", "0", "inf", "nan", "0x10", "", "half", "1e400"):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["run", "--problem", "relu", option, number])
+        assert ended.value.code == 2, number
+        said = capfd.readouterr().err.splitlines()[-1]
+        assert "is no number above 0" in said or "expected one argument" in said
         assert len(said) < 200
 
 
@@ -321,6 +333,36 @@ def test_a_run_for_a_file_of_the_users(tmp_path):
 def test_roles_that_do_not_fit_are_refused_before_anything_runs(said, arguments, said_):
     code, document, _ = said("run", *arguments)
     assert (code, said_ in document["error"]) == (2, True), document
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said_"),
+    [
+        (["--width", "2"], "several candidates a step need a language model"),
+        (["--models", "one,two"], "several candidates a step need a language model"),
+        (["--budget-money", "2"], "nothing else costs money"),
+        (["--proposer", "llm", "--base-url", "http://localhost:1/v1", "--model", "m", "--budget-money", "2"],
+         "a limit in money needs the prices of m; set them on the Setup page"),
+        (["--proposer", "llm", "--base-url", "http://localhost:1/v1", "--model", "m", "--models", "n"],
+         "no model is called 'n'"),
+    ],
+)  # fmt: skip
+def test_limits_that_do_not_fit_are_refused_before_anything_runs(said, arguments, said_, monkeypatch, tmp_path):
+    monkeypatch.setenv("CUTEGEN_HOME", str(tmp_path))
+    code, document, _ = said("run", "--problem", "relu", *arguments)
+    assert (code, said_ in document["error"]) == (2, True), document
+
+
+def test_a_model_that_is_named_again_keeps_its_prices(said, monkeypatch, tmp_path):
+    monkeypatch.setenv("CUTEGEN_HOME", str(tmp_path))
+    text = '[models.m]\nbase_url = "http://localhost:1/v1"\nmodel = "m"\nprice_in_per_million = 2.0\n'
+    model_settings.path().write_text(
+        f"{text}price_out_per_million = 8.0\ncontext_tokens = 4000\nmax_output_tokens = 99\n"
+    )
+    said("run", "--problem", "relu", "--proposer", "llm", "--base-url", "http://localhost:2/v1", "--model", "m",
+         "--models", "nobody")  # fmt: skip
+    [kept] = model_settings.read().settings
+    assert (kept.base_url, kept.price_out_per_million, kept.context_tokens) == ("http://localhost:2/v1", 8.0, 4000)
 
 
 @pytest.mark.parametrize("role", ["planner=llm", "planning=nobody", "planning"])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 
 from cutegen_core.records.trial import EXECUTORS, ExecutorKind
 
 _LONGEST_NUMBER = 20
+_LARGEST_AMOUNT = 1e12
 
 
 def add_problem(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +45,17 @@ def whole(low: int, high: int) -> Callable[[str], int]:
         return int(digits)
 
     return read
+
+
+def amount(text: str) -> float:
+    """Return a number above 0 that a person can mean: of money, minutes or tokens."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= _LARGEST_AMOUNT:
+        raise argparse.ArgumentTypeError(f"{text[:_LONGEST_NUMBER]!r} is no number above 0")
+    return value
 
 
 seed = whole(0, 2**62 - 1)

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from cutegen_core.commands import benches, kernels, refining, sessions, this_machine
-from cutegen_core.commands.arguments import add_arch, add_executor, add_problem, whole
+from cutegen_core.commands.arguments import add_arch, add_executor, add_problem, amount, whole
 from cutegen_core.commands.listing import Command, Subcommands, add_command
 from cutegen_core.problems import sets
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES
-from cutegen_core.records.decision import Ideas
+from cutegen_core.records.decision import MOST_CANDIDATES, Ideas
 from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.share.exports import FORMATS
 
@@ -134,6 +134,23 @@ def _add_answerers(parser: argparse.ArgumentParser) -> None:
         "--enough", type=_percent, default=92, metavar="PERCENT",
         help="stop when the best's time reaches this share of its bound; 0 for never (default: %(default)s)",
     )  # fmt: skip
+    parser.add_argument(
+        "--width", type=_width, default=1, metavar="N",
+        help="candidates of a step; all are tried and the best is kept (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--models", type=_names, default=(), metavar="NAME,NAME",
+        help="models from Setup that write a step's candidates in turn; at least one candidate each",
+    )  # fmt: skip
+    parser.add_argument(
+        "--budget-money", type=amount, metavar="AMOUNT", help="limit in the currency of the models' prices (Setup)"
+    )
+    parser.add_argument("--budget-minutes", type=amount, metavar="N", help="limit of the time the session works")
+    parser.add_argument(
+        "--worth-tokens", type=amount, metavar="N",
+        help="tokens that 1 %% less time is worth; stop when the next step is expected to take more",
+    )  # fmt: skip
+    parser.add_argument("--worth-money", type=amount, metavar="AMOUNT", help="the same in money")
 
 
 def _add_sessions(command: _AddCommand) -> None:
@@ -162,8 +179,15 @@ def _add_sessions(command: _AddCommand) -> None:
     exporting.add_argument("-o", "--output", type=Path, required=True, metavar="PATH", help="file to write")
 
 
-_port = whole(1, 65535)
+_port, _width = whole(1, 65535), whole(1, MOST_CANDIDATES)
 _tokens, _steps, _at_once, _percent = whole(1, 10**12), whole(1, 10**6), whole(1, 8), whole(0, 100)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(filter(None, (name.strip() for name in text.split(","))))
+    if not 1 <= len(names) <= MOST_CANDIDATES:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of 1 to {MOST_CANDIDATES} names, with commas between")
+    return names
 
 
 def _answerer(text: str) -> AnsweredBy:

@@ -21,6 +21,7 @@ from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Effo
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.event import AnsweredBy, Role, SessionState
 from cutegen_core.records.problem import Problem
+from cutegen_core.records.wording import counted
 from cutegen_core.session import start
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.state import WORKING, Step
@@ -94,18 +95,37 @@ def _start(arguments: argparse.Namespace, store: Store, strategy: str, roles: Ma
         max_tokens=arguments.budget_tokens,
         roles=roles,
         allow_regressions=arguments.allow_regressions,
-        effort=Effort(arguments.ideas, arguments.enough / 100),
+        effort=_effort(arguments),
+    )
+
+
+def _effort(arguments: argparse.Namespace) -> Effort:
+    return Effort(
+        arguments.ideas,
+        arguments.enough / 100,
+        max(arguments.width, len(arguments.models)),
+        arguments.models,
+        arguments.budget_money,
+        arguments.budget_minutes,
+        arguments.worth_tokens,
+        arguments.worth_money,
     )
 
 
 def choose_model(arguments: argparse.Namespace) -> str:
-    """Return the name of the model settings to use; write `--base-url` into `models.toml` as settings of its own."""
+    """Return the name of the model settings to use; write `--base-url` into `models.toml`, as settings of its own or
+    into those of that name, whose prices and limits stay."""
     models = model_settings.read()
     if not arguments.base_url:
         return str(arguments.model)
     if not arguments.model:
         raise UsageError("--base-url needs --model NAME, the model's name on that server")
-    made = ModelSettings(arguments.model, arguments.base_url, arguments.model)
+    known = next((s for s in models.settings if s.name == arguments.model), None)
+    made = (
+        replace(known, base_url=arguments.base_url, model=arguments.model)
+        if known
+        else ModelSettings(arguments.model, arguments.base_url, arguments.model)
+    )
     others = tuple(s for s in models.settings if s.name != made.name)
     model_settings.write(replace(models, settings=(*others, made)))
     return made.name
@@ -121,8 +141,8 @@ def _finish(arguments: argparse.Namespace, store: Store, session: str) -> int:
     else:
         print(f"session {session}: {state} - {view.state.reason}")
         print(f"best: {best.idea if best else 'none'}")
-        if paid := views.price(view.state).words:
-            print(f"paid: {paid}")
+        for line in views.paid_lines(view.state):
+            print(line)
     return 0 if state is SessionState.ACCEPTED else 1
 
 
@@ -130,7 +150,8 @@ def _describe_end(step: Step) -> str:
     """Return what a closed step came to, in one line."""
     if step.status is None:
         return f"no kernel: {step.note or step.outcome}"
-    return f"{step.idea}: {step.status} {step.outcome}"
+    several = f", the best of {counted(len(step.alternatives), 'candidate')}" if step.alternatives else ""
+    return f"{step.idea}: {step.status} {step.outcome}{several}"
 
 
 def _follow(store: Store, session: str, *, quiet: bool) -> SessionState:

@@ -30,15 +30,18 @@ def show(arguments: argparse.Namespace) -> int:
         return 0
     view = views.session_view(store, session)
     print(f"{view.state.settings.problem_name}: {view.state.status} {view.state.reason}")
-    if paid := views.price(view.state).words:
-        print(f"    paid: {paid}")
+    for line in views.paid_lines(view.state):
+        print(f"    {line}")
     for suite in view.state.suites:
         print(f"    suite of step {suite.step}, {'trusted' if suite.trusted else 'not trusted'}: {suite.message}")
-    for step in view.steps:
+    for step, own in zip(view.steps, view.state.steps, strict=True):
         mark = "*" if step.is_best else " "
         print(f"{mark}{step.number:3} {step.status or '-':20} {step.outcome or '-':12} {step.idea}")
         if step.message:
             print(f"      {step.message}")
+        for row in views.alternatives(view.state, own):
+            said = ", ".join(filter(None, (row.status or "no kernel", row.took, row.message)))
+            print(f"      {'*' if row.kept else ' '} candidate {row.number}: {row.idea}: {said}")
     return 0
 
 

@@ -121,7 +121,7 @@ class Evaluator:
 
     def plan(self, source: str) -> PlannedKernel | StageFailure:
         """Return the kernel file with its plan for every workload, or why the stage PATCH refuses it."""
-        return preparing.plan_candidate(source, self.problem, self.reference, self.device)
+        return preparing.plan_candidate(source, self.problem, self.reference, self.device, self.executor.kind)
 
     def compile_point(self, planned: PlannedKernel) -> CompiledPoint | CompileRefusal:
         """Compile a point of a sweep; several threads may do that."""
@@ -268,7 +268,7 @@ class _Run:
     def patch(self) -> StageFailure | None:
         evaluator = self.evaluator
         planned = preparing.plan_candidate(
-            self.candidate.source, evaluator.problem, evaluator.reference, evaluator.device
+            self.candidate.source, evaluator.problem, evaluator.reference, evaluator.device, evaluator.executor.kind
         )
         if isinstance(planned, StageFailure):
             return planned
@@ -349,7 +349,7 @@ class _Run:
         for workload in problem.with_role(WorkloadRole.BENCHMARK) or problem.workloads[-1:]:
             signature, graph = evaluator.signature(workload), evaluator.graph(workload)
             bound = graph_bound(graph_work(graph, signature), rates, problem.allow) if graph.nodes else None
-            launched = LaunchedWorkload(signature, self.planned.plans[workload.name])
+            launched = LaunchedWorkload(signature, self.planned.target.plans[workload.name])
             workloads.append(WorkloadOnDevice(launched, bound))
         return estimate(workloads, self.resources.kernels, evaluator.device, rates)
 

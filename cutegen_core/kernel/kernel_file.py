@@ -113,6 +113,13 @@ class KernelFile:
         """Return the default of every parameter."""
         return {p.name: p.default for p in self.params}
 
+    def for_emulator(self) -> KernelFile:
+        """Return the file with the emulator's defaults in place of the GPU's; itself where they are the same."""
+        if all(p.emulator is None for p in self.params):
+            return self
+        params = tuple(p if p.emulator is None else replace(p, default=p.emulator, emulator=None) for p in self.params)
+        return replace(self, contents=replace(self.contents, params=params))
+
     def kernel_names(self) -> tuple[str, ...]:
         """Return the distinct C++ name expressions to compile, in order."""
         return tuple(dict.fromkeys(instance.kernel for instance in self.instances()))
@@ -210,11 +217,12 @@ class KernelFile:
         complete_params(self.params, {name: value})
         parameter = next(p for p in self.params if p.name == name)
         written = re.escape(name) + r"\s*=\s*"
-        if parameter.tunable:
-            values = parameter.values if value in parameter.values else (*parameter.values, value)
-            replacement = f"{{ default = {_format_toml(value)}, values = [{', '.join(map(_format_toml, values))}] }}"
-        else:
-            replacement = _format_toml(value)
+        values = parameter.values if value in parameter.values else (*parameter.values, value)
+        listed = f", values = [{', '.join(map(_format_toml, values))}]" if parameter.tunable else ""
+        apart = f", emulator = {_format_toml(parameter.emulator)}" if parameter.emulator is not None else ""
+        replacement = (
+            f"{{ default = {_format_toml(value)}{listed}{apart} }}" if listed or apart else _format_toml(value)
+        )
         pattern = rf"^(\s*{written})(\{{[^}}]*\}}|[^#\s]+)"
         return self._with_line(parameter.line, pattern, replacement, f"parameter {name}")
 

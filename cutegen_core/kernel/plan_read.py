@@ -38,6 +38,7 @@ from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
 from cutegen_core.records.problem import ITEMSIZE
 
+_PARAMETER_KEYS = ("default", "values", "emulator")
 _SECTIONS = ("idea", "let", "params", "scratch", "launch", "numerics", "tensormap")
 _LAUNCH_KEYS = ("kernel", "grid", "block", "args", "smem", "cluster", "cooperative", "when", "once")
 _LISTS = ("grid", "block", "args", "cluster")
@@ -127,10 +128,8 @@ def _read_parameter(name: str, value: object, line: int) -> Parameter:
         number = _read_number(name, value, line)
         return Parameter(name, number, (number,), line)
     for key in value:
-        if key not in ("default", "values"):
-            raise KernelFileError(
-                f"unknown key '{key}' of parameter {name}{suggest_name(key, ('default', 'values'))}", line
-            )
+        if key not in _PARAMETER_KEYS:
+            raise KernelFileError(f"unknown key '{key}' of parameter {name}{suggest_name(key, _PARAMETER_KEYS)}", line)
     if "default" not in value:
         raise KernelFileError(f"parameter {name} has no default", line)
     default = _read_number(name, value["default"], line)
@@ -140,7 +139,12 @@ def _read_parameter(name: str, value: object, line: int) -> Parameter:
     values = tuple(_read_number(name, v, line) for v in listed)
     if default not in values:
         raise KernelFileError(f"the default {default} of parameter {name} is not among its values {listed}", line)
-    return Parameter(name, default, values, line)
+    emulator = _read_number(name, value["emulator"], line) if "emulator" in value else None
+    if emulator is not None and type(emulator) is not type(default):
+        raise KernelFileError(f"parameter {name}: emulator = {emulator} is of another type than the default", line)
+    if emulator is not None and len(values) > 1 and emulator not in values:
+        raise KernelFileError(f"parameter {name}: emulator = {emulator} is not among its values {listed}", line)
+    return Parameter(name, default, values, line, emulator if emulator != default else None)
 
 
 def _read_number(name: str, value: object, line: int) -> Number:

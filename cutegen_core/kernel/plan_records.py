@@ -37,12 +37,14 @@ class Parameter:
 
     Attributes:
         values: the values a tuner may choose; only the default if the parameter is not tunable.
+        emulator: the default on the emulator, None where it is the same.
     """
 
     name: str
     default: Number
     values: tuple[Number, ...]
     line: int = 0
+    emulator: Number | None = None
 
     @property
     def tunable(self) -> bool:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cutegen_core.kernel.expressions import ExpressionError, Number, Scope
 from cutegen_core.kernel.kernel_file import KernelFile, parse
-from cutegen_core.kernel.plan_records import LaunchSpec, Located
+from cutegen_core.kernel.plan_records import LaunchSpec, Located, Parameter
 from cutegen_core.records.errors import KernelFileError
 
 ARROW = "→"
@@ -41,7 +41,7 @@ def say_plan(source: str) -> str:
     except KernelFileError as error:
         return f"it cannot be read: {error}"
     launches = [_in_a_line(launch, kernel.defaults()) for launch in kernel.launches]
-    params = [f"{p.name} {p.default}" for p in kernel.params]
+    params = [f"{p.name} {_default(p)}" for p in kernel.params]
     many = [f"{len(launches)} launches: {', '.join(launch.function for launch in kernel.launches)}"]
     return ", ".join([*(launches if len(launches) == 1 else many), *params])
 
@@ -123,7 +123,7 @@ def _facts(kernel: KernelFile, common: Collection[str], *, alone: bool) -> dict[
             found |= _of_launch(launch, "" if alone else f"{label}{_OF}", params)
         else:
             found[f"launch of {label}"] = _Statement("")
-    found |= {p.name: _Statement(str(p.default)) for p in kernel.params}
+    found |= {p.name: _Statement(_default(p)) for p in kernel.params}
     found |= {f"values of {p.name}": _Statement(", ".join(map(str, p.values))) for p in kernel.params if p.tunable}
     if kernel.where:
         found["where"] = _Statement(" and ".join(one.expression.text for one in kernel.where))
@@ -133,6 +133,12 @@ def _facts(kernel: KernelFile, common: Collection[str], *, alone: bool) -> dict[
     found |= {f"tensor map {m.name}": _Statement(f"of {m.tensor}, box [{_texts(m.box)}], swizzle {m.swizzle}")
               for m in kernel.tensor_maps}  # fmt: skip
     return found | _of_numerics(kernel)
+
+
+def _default(parameter: Parameter) -> str:
+    """Write "256", or "256 (64 on the emulator)"."""
+    apart = "" if parameter.emulator is None else f" ({parameter.emulator} on the emulator)"
+    return f"{parameter.default}{apart}"
 
 
 def _of_launch(launch: LaunchSpec, name: str, params: Mapping[str, Number]) -> dict[str, _Statement]:

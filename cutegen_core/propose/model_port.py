@@ -18,6 +18,8 @@ class ModelReply:
         estimated: the token counts are estimates, the server gave none.
         error: why there is no usable answer; the session is interrupted and can be resumed. "" when there is one.
         stopped: the person ended it.
+        cached_tokens: those of the prompt that the server had kept.
+        cost: None where the model has no prices.
     """
 
     text: str
@@ -28,6 +30,8 @@ class ModelReply:
     seconds: float
     error: str = ""
     stopped: bool = False
+    cached_tokens: int = 0
+    cost: float | None = None
 
 
 class Line(Protocol):
@@ -48,6 +52,9 @@ class PlannedCall(Protocol):
 
     @property
     def reserved_tokens(self) -> int: ...
+
+    @property
+    def reserved_cost(self) -> float | None: ...
 
     def carry_out(self, line: Line) -> ModelReply:
         """Send the prompt and return the reply; end within a second of `line.stopped()`."""

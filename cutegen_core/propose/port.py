@@ -8,7 +8,7 @@ exchange among `request.calls`. So no proposer ever holds state, and a crash nev
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cutegen_core.machine.device import Device
 from cutegen_core.records.candidate import Author, Candidate
@@ -31,6 +31,8 @@ class Attempt:
         rejected: the person turned it down.
         shapes: its times, where there are several timed workloads.
         cost: its time or estimate, and its resources, in words.
+        us: its time, or where nothing is timed its estimate; None for one that did not pass.
+        tokens, money: what it took of a model; `money` is None where a call has no price.
     """
 
     step: int
@@ -42,6 +44,9 @@ class Attempt:
     rejected: bool = False
     shapes: tuple[ShapeTime, ...] = ()
     cost: str = ""
+    us: float | None = None
+    tokens: int = 0
+    money: float | None = None
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,8 @@ class ProposalRequest:
         suites: what became of the testing role's suites, in this session.
         executor: what runs the kernels.
         untimed: every workload that is not timed.
-        effort: how many ideas a step may try, and what share of the bound is enough.
+        effort: how much a step may try, and what ends the session.
+        alternative: which of the step's alternatives is asked for, from 1; `others_try` are the ideas of those it has.
         swept: the parameters of `base` were swept, or a sweep chose it.
     """
 
@@ -122,6 +128,8 @@ class ProposalRequest:
     untimed: tuple[BenchmarkShape, ...] = ()
     failed_reply: str = ""
     effort: Effort = field(default_factory=Effort)
+    alternative: int = 1
+    others_try: tuple[str, ...] = ()
     swept: bool = False
 
     @property
@@ -219,6 +227,13 @@ class Finished:
     choice: str = ""
 
 
+class Width(NamedTuple):
+    """How many alternatives a step has, and which of them to keep: "" for the best."""
+
+    candidates: int = 1
+    keep: str = ""
+
+
 Answer = Proposal | Ask | TriesSuite | WantsStudy | Unparsed | Declined | Finished
 
 
@@ -234,3 +249,6 @@ class Proposer(Protocol):
 
     def respond(self, request: ProposalRequest) -> Answer:
         """Return the answer to a request; the same request gets the same answer."""
+
+    def width(self, done: int) -> Width:
+        """Return how many alternatives the step after `done` steps with a kernel has."""

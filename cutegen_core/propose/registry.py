@@ -32,6 +32,7 @@ class Strategy(NamedTuple):
         roles: those that may each be answered by somebody else.
         from_existing: it begins with the problem's existing kernel, and needs one.
         ablates: the strategy that it is a variant of, to be compared with; "" for one that is meant for use.
+        several: a step of it may have several candidates.
     """
 
     title: str
@@ -39,10 +40,11 @@ class Strategy(NamedTuple):
     roles: tuple[Role, ...] = ()
     from_existing: bool = False
     ablates: str = ""
+    several: bool = False
 
 
 def _asks_a_model(store: Store, settings: SessionSettings) -> Proposer:
-    return CutegenStrategy()
+    return CutegenStrategy(width=_width(settings))
 
 
 def _has_roles(store: Store, settings: SessionSettings) -> Proposer:
@@ -61,12 +63,16 @@ def _replays(store: Store, settings: SessionSettings) -> ReplayProposer:
     return ReplayProposer(store, settings.recording)
 
 
+def _width(settings: SessionSettings) -> int:
+    return settings.effort.width if settings.answered_by is AnsweredBy.LLM else 1
+
+
 def _ablation(key: str) -> Strategy:
     def asks_a_model(store: Store, settings: SessionSettings) -> Proposer:
-        return CutegenStrategy(ABLATIONS[key].switches)
+        return CutegenStrategy(ABLATIONS[key].switches, _width(settings))
 
     answering = {AnsweredBy.LLM: asks_a_model, AnsweredBy.PERSON: asks_a_model, AnsweredBy.RECORDING: _replays}
-    return Strategy(ABLATIONS[key].title, answering, ablates="cutegen")
+    return Strategy(ABLATIONS[key].title, answering, ablates="cutegen", several=ABLATIONS[key].switches.refines)
 
 
 STRATEGIES: Mapping[str, Strategy] = {
@@ -78,6 +84,7 @@ STRATEGIES: Mapping[str, Strategy] = {
             AnsweredBy.PERSON: _asks_a_model,
             AnsweredBy.RECORDING: _replays,
         },
+        several=True,
     ),
     "astra": Strategy(
         "Astra: testing, profiling, planning and coding roles make an existing kernel faster",
@@ -147,6 +154,23 @@ def check_problem(strategy: str, problem: Problem) -> None:
         )
 
 
+def check_effort(settings: SessionSettings) -> None:
+    """Raise UsageError where several candidates, or a limit in money, do not fit who answers."""
+    effort, asked = settings.effort, _asked_roles(settings)
+    several = effort.width > 1 or effort.models
+    if several and not (settings.answered_by is AnsweredBy.LLM and STRATEGIES[settings.strategy].several):
+        can = ", ".join(key for key, found in STRATEGIES.items() if found.several)
+        raise UsageError(f"several candidates a step need a language model that answers, and a strategy of {can}")
+    if effort.needs_prices and not asked:
+        raise UsageError("a limit in money needs a language model that answers: nothing else costs money")
+    if several or effort.needs_prices:
+        from cutegen_core.propose.llm import budget, model_settings
+
+        for model in model_settings.read().asked(settings, asked):
+            if effort.needs_prices and not model.has_prices:
+                raise UsageError(budget.no_prices(model))
+
+
 def make_proposer(store: Store, settings: SessionSettings) -> Proposer:
     """Return the session's proposer; UsageError if this version has none for its settings."""
     check(settings.strategy, settings.answered_by, settings.roles)
@@ -160,12 +184,17 @@ def make_model(store: Store, settings: SessionSettings, role: Role | None = None
     """
     if settings.answered_by is AnsweredBy.RECORDING:
         return _replays(store, settings)
-    asked = [r for r in _roles_of(settings.strategy) if settings.answers(r) is AnsweredBy.LLM]
+    asked = _asked_roles(settings)
     if not asked or (role is not None and settings.answers(role) is not AnsweredBy.LLM):
         return None
     from cutegen_core.propose.llm.answers import ChatAnswers  # the openai package takes half a second to import
 
-    return ChatAnswers(tuple(asked))
+    return ChatAnswers(asked)
+
+
+def _asked_roles(settings: SessionSettings) -> tuple[Role, ...]:
+    """Return the roles that a language model answers."""
+    return tuple(r for r in _roles_of(settings.strategy) if settings.answers(r) is AnsweredBy.LLM)
 
 
 def _roles_of(strategy: str) -> tuple[Role, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cutegen_core.propose.model_port import Line, ModelReply, PlannedCall
-from cutegen_core.propose.port import Answer, Ask, Finished, Proposal, ProposalRequest, TriesSuite, Unparsed
+from cutegen_core.propose.port import Answer, Ask, Finished, Proposal, ProposalRequest, TriesSuite, Unparsed, Width
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.event import ModelAnswered, Role
 from cutegen_core.records.problem import Problem
-from cutegen_core.records.trial import Status
+from cutegen_core.records.trial import NO_KERNEL, Status
 from cutegen_core.trajectory.read import state_of
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import Store
@@ -37,6 +37,8 @@ class ReplayProposer:
         if number >= len(self._steps):
             return Finished(f"all {len(self._steps)} recorded steps were replayed", self._choice)
         step = self._steps[number]
+        if step.alternatives:
+            return self._alternative(step, request)
         suite = self._next_suite(step, request)
         if suite is not None:
             return suite
@@ -49,6 +51,26 @@ class ReplayProposer:
         if step.tried and step.status in (Status.UNPARSED, Status.PATCH_FAILED):
             return Unparsed(text, step.tried.message, step.status is Status.PATCH_FAILED, step.idea)
         return Proposal(text, step.author or Author.IMPORT, step.idea, step.plan)
+
+    def width(self, done: int) -> Width:
+        """Return how many alternatives the recorded step had, and the one that it went on with."""
+        step = self._steps[done] if done < len(self._steps) else None
+        return Width(len(step.alternatives), step.candidate or "") if step and step.alternatives else Width()
+
+    def _alternative(self, step: Step, request: ProposalRequest) -> Answer:
+        """Return the next exchange of one of the step's alternatives, then its kernel."""
+        wanted = step.alternatives[request.alternative - 1]
+        answers = _answers(step, wanted.number)
+        if len(request.calls) < len(answers):
+            call = answers[len(request.calls)]
+            return Ask(call.role, self._store.text(call.prompt), "recorded")
+        if not wanted.candidate:
+            return Finished(wanted.note)
+        text = self._store.text(wanted.candidate)
+        if wanted.tried and wanted.tried.status in NO_KERNEL:
+            failed = wanted.tried.status is Status.PATCH_FAILED
+            return Unparsed(text, wanted.tried.message, failed, wanted.idea)
+        return Proposal(text, Author.MODEL, wanted.idea, wanted.plan)
 
     def _next_suite(self, step: Step, request: ProposalRequest) -> TriesSuite | None:
         """Return the next recorded suite where it was tried: behind its answer, or in an earlier step; else None."""
@@ -79,11 +101,14 @@ class _RecordedCall:
     answer: ModelAnswered
     model: str = "recording"
     reserved_tokens: int = 0
+    reserved_cost: float | None = None
 
     def carry_out(self, line: Line) -> ModelReply:
         line.say(self.text)
         return ModelReply(self.text, self.answer.finish, 0, 0, False, 0.0)
 
 
-def _answers(step: Step) -> list[ModelAnswered]:
-    return [call.answer for call in step.calls if call.answer and not call.answer.error and not call.dropped]
+def _answers(step: Step, alternative: int | None = None) -> list[ModelAnswered]:
+    """Return the answers that counted, of one alternative or of the whole step."""
+    used = [call for call in step.calls if call.answer and not call.answer.error and not call.dropped]
+    return [call.answer for call in used if call.answer and alternative in (None, call.alternative)]

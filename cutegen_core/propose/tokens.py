@@ -15,11 +15,13 @@ class TokenUsage:
 
     Attributes:
         estimated: the server gave no numbers, or the call failed; the numbers are from `estimate_tokens`.
+        cached_tokens: those of the prompt that the server had kept from an earlier call.
     """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     estimated: bool = False
+    cached_tokens: int = 0
 
     @property
     def tokens(self) -> int:

@@ -3,6 +3,8 @@
 Every message says what happened, where, and what to do next: the page and the command line show it unchanged.
 """
 
+from cutegen_core.records.decision import Limit
+
 
 class CutegenError(Exception):
     """Root of all errors that the workbench raises on purpose; its text is written for the user."""
@@ -37,7 +39,11 @@ class WorkerLimitError(MachineError):
 
 
 class BudgetError(CutegenError):
-    """The next model call would exceed the session's budget."""
+    """The next model call would exceed the session's budget; `spent` says which."""
+
+    def __init__(self, message: str, spent: Limit) -> None:
+        super().__init__(message)
+        self.spent = spent
 
 
 LOOKS_ON = "You look on with a viewer's link: everything can be read, nothing can be run, changed or uploaded."

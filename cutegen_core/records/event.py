@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Literal
 
 from cutegen_core.records.candidate import Author
-from cutegen_core.records.decision import Autonomy, Decision, Effort, Gate, StudyKind
+from cutegen_core.records.decision import Autonomy, Decision, Effort, Gate, Limit, StudyKind
 from cutegen_core.records.performance import ShapeTime, Word
 from cutegen_core.records.trial import ExecutorKind, Mark, Stage, StageResult, Status
 
@@ -81,7 +81,7 @@ class SessionSettings:
         roles: who answers a role, where that is not `answered_by`.
         allow_regressions: a kernel that is FASTER overall becomes the best although a workload became slower.
         tune: sweep the best kernel's parameters also where the proposer has no more, before it is accepted.
-        effort: how many ideas a step may try, and what share of the bound is enough.
+        effort: how much a step may try, and what ends the session before steps and tokens are used up.
     """
 
     problem: str
@@ -127,6 +127,8 @@ class StepStarted:
     Attributes:
         base: key of the candidate it goes on from.
         study: what writes its kernel instead of a proposer.
+        width: how many alternatives are asked for.
+        keep: the one of them to keep, "" for the best.
     """
 
     step: int
@@ -134,6 +136,8 @@ class StepStarted:
     instruction: str = ""
     repair: bool = False
     study: StudyKind | None = None
+    width: int = 1
+    keep: str = ""
     kind: Literal["step_started"] = "step_started"
 
 
@@ -143,7 +147,8 @@ class ModelCalled:
 
     Attributes:
         prompt: blob key.
-        reserved_tokens: charged against the budget until the answer says what was used.
+        reserved_tokens, reserved_cost: charged against the budgets until the answer says what was used; no cost where
+            the model has no prices.
     """
 
     step: int
@@ -151,6 +156,7 @@ class ModelCalled:
     prompt: str
     model: str = ""
     reserved_tokens: int = 0
+    reserved_cost: float | None = None
     kind: Literal["model_called"] = "model_called"
 
 
@@ -163,6 +169,8 @@ class ModelAnswered:
         estimated: the server did not count the tokens; they are estimated.
         error: why there is no usable answer, "" when there is one.
         by: who answered, None where an older version did not write it down.
+        cached_tokens: those of the prompt that the server had kept.
+        cost: in the currency of the model's prices, None where it has none.
     """
 
     step: int
@@ -176,6 +184,8 @@ class ModelAnswered:
     seconds: float = 0.0
     error: str = ""
     by: AnsweredBy | None = None
+    cached_tokens: int = 0
+    cost: float | None = None
     kind: Literal["model_answered"] = "model_answered"
 
 
@@ -190,6 +200,27 @@ class Proposed:
     plan: str = ""
     parent: str | None = None
     kind: Literal["proposed"] = "proposed"
+
+
+@dataclass(frozen=True)
+class AlternativeProposed:
+    """One of several candidates of a step; the one that is kept is `Proposed` when all were tried.
+
+    Attributes:
+        alternative: its place, from 1.
+        candidate: key of its source, or of a reply without a kernel; "" where there is none, and `note` says why.
+        model: name of the model that wrote it.
+    """
+
+    step: int
+    alternative: int
+    candidate: str
+    idea: str
+    plan: str = ""
+    parent: str | None = None
+    model: str = ""
+    note: str = ""
+    kind: Literal["alternative_proposed"] = "alternative_proposed"
 
 
 @dataclass(frozen=True)
@@ -267,6 +298,16 @@ class Tried:
 
 
 @dataclass(frozen=True)
+class AlternativeTried:
+    """The verdict on one of several candidates of a step."""
+
+    step: int
+    alternative: int
+    tried: Tried
+    kind: Literal["alternative_tried"] = "alternative_tried"
+
+
+@dataclass(frozen=True)
 class Studied:
     """The result of a study of a candidate.
 
@@ -315,16 +356,18 @@ class StepClosed:
 
 @dataclass(frozen=True)
 class StateChanged:
-    """The session stopped, was resumed, ran out, was interrupted or was accepted."""
+    """The session stopped, was resumed, was interrupted or accepted, or ran out: `spent` is the budget that did."""
 
     state: SessionState
     reason: str = ""
+    spent: Limit | None = None
     kind: Literal["state_changed"] = "state_changed"
 
 
 Event = (
-    SessionCreated | StepStarted | ModelCalled | ModelAnswered | Proposed | GateOpened | Decided | TrialStarted
-    | StageStarted | StageEnded | Tried | Studied | SuiteTried | StepClosed | StateChanged
+    SessionCreated | StepStarted | ModelCalled | ModelAnswered | AlternativeProposed | AlternativeTried | Proposed
+    | GateOpened | Decided | TrialStarted | StageStarted | StageEnded | Tried | Studied | SuiteTried | StepClosed
+    | StateChanged
 )  # fmt: skip
 
 

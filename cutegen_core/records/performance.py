@@ -119,12 +119,14 @@ class KernelEstimate:
         us: the larger of the next two; over several benchmark workloads all are geometric means.
         memory_us, arithmetic_us: of the work as this kernel does it.
         bound_us: of the graph's work, 0 where it could not be counted.
+        least_us: below which no kernel's estimate lies, on the fastest pipe with enough precision; 0 where unknown.
     """
 
     us: float
     memory_us: float
     arithmetic_us: float
     bound_us: float = 0.0
+    least_us: float = 0.0
 
     @property
     def share(self) -> float:

@@ -18,7 +18,8 @@ from cutegen_core.records.event import (
     StateChanged,
     StepClosed,
 )
-from cutegen_core.session import studies
+from cutegen_core.records.trial import NO_KERNEL
+from cutegen_core.session import alternatives, studies
 from cutegen_core.trajectory.state import State
 
 _CLOSES = {
@@ -27,6 +28,7 @@ _CLOSES = {
     DecisionKind.REDIRECT: Outcome.REDIRECTED,
     DecisionKind.REWIND: Outcome.REWOUND,
     DecisionKind.BRANCH: Outcome.BRANCHED,
+    DecisionKind.CHOOSE: Outcome.EDITED,
 }
 
 
@@ -51,6 +53,8 @@ def check(state: State, decision: Decision) -> None:
         _check_gate(state, decision)
     if kind is DecisionKind.ACCEPT:
         _check_accept(state, decision.candidate or "")
+    if kind is DecisionKind.CHOOSE:
+        _check_choice(state, decision)
     if (
         kind in (DecisionKind.REWIND, DecisionKind.BRANCH)
         and decision.step
@@ -64,6 +68,15 @@ def _check_accept(state: State, candidate: str) -> None:
         raise StaleDecisionError("This kernel failed its acceptance test. Change it, or accept another one.")
     if not state.passed(candidate):
         raise StaleDecisionError("Only a candidate that passed its tests can be accepted.")
+
+
+def _check_choice(state: State, decision: Decision) -> None:
+    step = state.numbered(decision.step)
+    chosen = step.with_key(decision.candidate or "") if step else None
+    if step is None or chosen is None or chosen.tried is None or chosen.tried.status in NO_KERNEL:
+        raise StaleDecisionError(f"Step {decision.step} has no such kernel among its candidates.")
+    if step is state.open_step and step.candidate in (None, chosen.candidate):
+        raise StaleDecisionError("The step goes on with this kernel already, or has not kept any yet.")
 
 
 def _check_gate(state: State, decision: Decision) -> None:
@@ -93,6 +106,10 @@ def consequences(state: State, decision: Decision, keep: Callable[[str], str]) -
             events.append(StateChanged(SessionState.RUNNING, "budget raised"))
     elif _sends_back(state, decision):
         pass  # the same role answers again, in this step
+    elif decision.kind is DecisionKind.CHOOSE and step is not None and step.number == decision.step:
+        chosen = step.with_key(decision.candidate or "")
+        assert chosen is not None
+        events.append(alternatives.propose(step, chosen))
     elif step is not None and decision.kind in _CLOSES:
         events.append(StepClosed(step.number, _CLOSES[decision.kind], decision.text))
     elif step is not None and decision.kind is DecisionKind.ACCEPT:

@@ -18,9 +18,9 @@ from cutegen_core.records.errors import (
     StoppedError,
     UsageError,
 )
-from cutegen_core.records.event import Event, Outcome, SessionState, StateChanged, StepClosed
-from cutegen_core.session import decisions, moves, proposing, studies, trying
-from cutegen_core.session.moves import Accept, Begin, LastSweep, Propose, Record, Study, Try, Wait
+from cutegen_core.records.event import Event, Outcome, SessionState, StateChanged, StepClosed, StepStarted
+from cutegen_core.session import alternatives, decisions, moves, proposing, studies, trying
+from cutegen_core.session.moves import Accept, Begin, LastSweep, Propose, Record, Study, Try, TryAlternative, Wait
 from cutegen_core.session.writer import SessionTools, TrialWatch, Writer
 from cutegen_core.trajectory.state import WORKING, State, Step
 from cutegen_core.trajectory.store import Store
@@ -67,16 +67,25 @@ class Session(Writer):
             events += move.events
         return events
 
+    def _beginning(self) -> StepStarted:
+        proposer = self.tools.proposer(self.state)
+        done = sum(step.candidate is not None for step in self.state.steps)
+        return moves.begin_step(self.state, proposer.max_repairs, proposer.width(done))
+
     def _proposed(self, step: Step) -> list[Event]:
-        """Ask the proposer; where a call exceeds the budget, end, after a sweep of the best kernel that is due.
+        """Ask the proposer; where a call exceeds a budget, go on with the alternatives that there are, or end, after a
+        sweep of the best kernel that is due.
 
         What a person asked for stays open: a raised budget goes on with it.
         """
         try:
             return proposing.propose(self, step)
         except BudgetError as error:
+            given_up = alternatives.give_up(step, str(error))
+            if given_up:
+                return given_up
             if step.instruction or not studies.is_due(self):
-                return [StateChanged(SessionState.EXHAUSTED, str(error))]
+                return [StateChanged(SessionState.EXHAUSTED, str(error), error.spent)]
             closed = StepClosed(step.number, Outcome.UNANSWERED, str(error))
             return [closed, moves.begin_last_sweep(self.state)]
 
@@ -86,7 +95,7 @@ class Session(Writer):
             case Wait():
                 return False
             case Begin():
-                self.append(moves.begin_step(self.state, self.tools.proposer(self.state).max_repairs))
+                self.append(self._beginning())
             case LastSweep(best):
                 due = studies.is_tunable(self.store.text(best))
                 self.append(moves.begin_last_sweep(self.state) if due else moves.exhausted(self.state))
@@ -94,6 +103,8 @@ class Session(Writer):
                 self.append(*events)
             case Propose(step):
                 self.append(*self._proposed(step))
+            case TryAlternative(alternative):
+                self.append(*trying.try_alternative(self, alternative))
             case Try(step):
                 self.append(*trying.try_candidate(self, step))
             case Study(wanted):

@@ -5,10 +5,11 @@
 | imported, or nothing to do | `Wait` |
 | a person asked for a study | `Study` |
 | an acceptance is open | `Accept` |
-| between steps | `Record`: begin a step, or end by the step budget; `Begin` where a failure may be repaired |
-| the step budget is used up, and the best kernel was not swept | `LastSweep` |
+| between steps | `Begin` a step, or `Record`: end by the budget of steps or minutes |
+| the budget of steps is used up, and the best kernel was not swept | `LastSweep` |
 | an answer waits at its gate | `Record`: open the gate |
 | the step has no candidate | `Propose` |
+| an alternative has no verdict | `TryAlternative`; when all have one, `Record`: keep the best |
 | the candidate waits at a gate | `Record`: open the gate |
 | the candidate has no verdict | `Try` |
 | the candidate has a verdict | `Record`: open the promotion gate, or close the step |
@@ -19,8 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import takewhile
 
+from cutegen_core.propose.port import Width
 from cutegen_core.records.candidate import Author
-from cutegen_core.records.decision import Gate, StudyKind
+from cutegen_core.records.decision import Gate, Limit, StudyKind
 from cutegen_core.records.event import (
     AnsweredBy,
     Event,
@@ -33,8 +35,10 @@ from cutegen_core.records.event import (
     StepStarted,
 )
 from cutegen_core.records.trial import NO_KERNEL, ExecutorKind
-from cutegen_core.session import promotion
-from cutegen_core.trajectory.state import WORKING, Phase, State, Step, WantedStudy, waits_at
+from cutegen_core.session import alternatives, promotion
+from cutegen_core.trajectory.state import WORKING, Alternative, Phase, State, Step, WantedStudy, waits_at
+
+_ONE = Width()
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,13 @@ class Propose:
 
 
 @dataclass(frozen=True)
+class TryAlternative:
+    """Take an alternative of the open step through the stages."""
+
+    alternative: Alternative
+
+
+@dataclass(frozen=True)
 class Try:
     """Take the open step's candidate through the stages."""
 
@@ -89,7 +100,7 @@ class Accept:
     candidate: str
 
 
-Move = Wait | Begin | LastSweep | Record | Propose | Try | Study | Accept
+Move = Wait | Begin | LastSweep | Record | Propose | TryAlternative | Try | Study | Accept
 
 
 def next_move(state: State) -> Move:
@@ -110,7 +121,7 @@ def next_move(state: State) -> Move:
         call = step.answered
         if call is not None and waits_at(Gate.ANSWER, state):
             return Record((GateOpened(step.number, Gate.ANSWER, prompt=call.prompt, role=call.role),))
-        return Propose(step)
+        return _next_candidate(state, step)
     if state.phase is Phase.EVALUATED:
         return Record((_end_step(state, step),))
     gate = next((gate for gate in (Gate.PLAN, Gate.DIFF) if waits_at(gate, state)), None)
@@ -119,17 +130,18 @@ def next_move(state: State) -> Move:
     return Try(step)
 
 
-def begin_step(state: State, max_repairs: int) -> StepStarted:
+def begin_step(state: State, max_repairs: int, width: Width = _ONE) -> StepStarted:
     """Return the start of the next step: from the base, or as a repair of the step that just failed.
 
     Args:
         max_repairs: how many repairs in a row the proposer wants.
+        width: how many alternatives it wants, where the step repairs nothing.
     """
     number = len(state.steps) + 1
     failed = list(takewhile(lambda step: step.outcome is Outcome.FAILED, reversed(state.steps)))
     repairs = sum(step.repair for step in failed)
     if not failed or repairs >= max_repairs or state.instruction:
-        return StepStarted(number, state.base, state.instruction)
+        return StepStarted(number, state.base, state.instruction, width=width.candidates, keep=width.keep)
     return StepStarted(number, _repaired_from(failed[0]), state.instruction, repair=True)
 
 
@@ -139,19 +151,39 @@ def begin_last_sweep(state: State) -> StepStarted:
 
 
 def exhausted(state: State) -> StateChanged:
-    """Return the end by the step budget."""
-    spent = f"the budget of {state.max_steps} steps is used up; raise it to go on"
-    return StateChanged(SessionState.EXHAUSTED, spent)
+    """Return the end by the budget of minutes or of steps."""
+    late = spent_time(state)
+    spent = late or f"the budget of {state.max_steps} steps is used up; raise it to go on"
+    return StateChanged(SessionState.EXHAUSTED, spent, Limit.MINUTES if late else Limit.STEPS)
+
+
+def spent_time(state: State) -> str:
+    """Return why the session may not work any longer, "" if it may."""
+    if state.max_minutes is None or state.worked_s < 60 * state.max_minutes:
+        return ""
+    worked = f"the session has worked for {state.worked_s / 60:.1f} minutes"
+    return f"{worked}, and its budget of {state.max_minutes:g} minutes is used up; raise it to go on"
 
 
 def is_sweep_due(state: State) -> bool:
     """Return whether the session sweeps its best kernel before it ends.
 
     A model is told to leave values to the sweep; the playbook's are swept where times decide or a person asked for it.
+    A sweep takes time and no tokens: where the minutes are used up, there is none.
     """
+    if spent_time(state):
+        return False
     who, timed = state.settings.answered_by, state.settings.executor is ExecutorKind.GPU
     wanted = who is AnsweredBy.LLM or (who is AnsweredBy.PLAYBOOK and (timed or state.settings.tune))
     return wanted and state.best is not None and not state.swept(state.best)
+
+
+def _next_candidate(state: State, step: Step) -> Move:
+    """Return what a step without a candidate needs: the next answer, the trial of an alternative, or the choice."""
+    if step.alternative <= step.width:
+        return Propose(step)
+    untried = alternatives.untried(step)
+    return TryAlternative(untried) if untried else Record(alternatives.keep(state, step))
 
 
 def _between_steps(state: State) -> Move:
@@ -161,7 +193,7 @@ def _between_steps(state: State) -> Move:
         idea = state.pending_idea or "edited by hand"
         edit = Proposed(number, state.pending_edit, Author.PERSON, idea, parent=parent)
         return Record((StepStarted(number, parent), edit))
-    if state.spent_steps < state.max_steps:
+    if state.spent_steps < state.max_steps and not spent_time(state):
         return Begin()
     return LastSweep(state.best) if state.best and is_sweep_due(state) else Record((exhausted(state),))
 

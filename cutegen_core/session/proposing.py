@@ -17,8 +17,8 @@ from cutegen_core.propose.port import (
     WantsStudy,
 )
 from cutegen_core.records.candidate import Author
-from cutegen_core.records.decision import Autonomy, Gate
-from cutegen_core.records.errors import StoppedError, UsageError
+from cutegen_core.records.decision import Autonomy, Gate, Limit
+from cutegen_core.records.errors import BudgetError, StoppedError, UsageError
 from cutegen_core.records.event import (
     AnsweredBy,
     Event,
@@ -33,8 +33,8 @@ from cutegen_core.records.event import (
     StateChanged,
     StepClosed,
 )
-from cutegen_core.records.trial import Stage, StageResult, StageStatus, Status, Trial
-from cutegen_core.session import decisions, moves, request, studies, suites
+from cutegen_core.records.trial import Stage, StageResult, StageStatus
+from cutegen_core.session import alternatives, decisions, moves, request, studies, suites
 from cutegen_core.session.writer import ReplyLine, TrialWatch, Writer
 from cutegen_core.trajectory.grown import Grown
 from cutegen_core.trajectory.state import Step, waits_at
@@ -58,6 +58,9 @@ def propose(writer: Writer, step: Step) -> list[Event]:
     answer = proposer.respond(request.build_request(writer.store, writer.state, writer.tools, step))
     if isinstance(answer, Ask):
         return _carry_prompt(writer, answer, step)
+    recorded = alternatives.record(writer, answer, step)
+    if recorded is not None:
+        return recorded
     if isinstance(answer, TriesSuite):
         return [suites.try_suite(writer, answer, step, TrialWatch(writer))]
     if isinstance(answer, WantsStudy):
@@ -70,7 +73,9 @@ def record_lost_call(writer: Writer) -> list[Event]:
     step = writer.open_step
     call = step.calls[-1]
     nothing, used = writer.store.put(""), call.reserved_tokens
-    answered = ModelAnswered(step.number, call.role, call.prompt, nothing, "lost", used, 0, True, error=LOST_CALL)
+    answered = ModelAnswered(
+        step.number, call.role, call.prompt, nothing, "lost", used, 0, True, error=LOST_CALL, cost=call.reserved_cost
+    )
     return [answered, StateChanged(SessionState.INTERRUPTED, LOST_CALL)]
 
 
@@ -85,8 +90,10 @@ def _carry_prompt(writer: Writer, ask: Ask, step: Step) -> list[Event]:
     if model is None:
         note = f"carry the prompt to a model and paste its reply ({ask.note})"
         return [GateOpened(step.number, Gate.REPLY, note=note, prompt=prompt, role=ask.role)]
+    if spent := moves.spent_time(writer.state):
+        raise BudgetError(spent, Limit.MINUTES)
     call = model.plan(ask.role, writer.store.text(prompt), writer.state)
-    writer.append(ModelCalled(step.number, ask.role, prompt, call.model, call.reserved_tokens))
+    writer.append(ModelCalled(step.number, ask.role, prompt, call.model, call.reserved_tokens, call.reserved_cost))
     reply = call.carry_out(ReplyLine(writer))
     events = _record_reply(writer, step, ask, prompt, reply)
     if reply.stopped:
@@ -125,6 +132,8 @@ def _record_reply(writer: Writer, step: Step, ask: Ask, prompt: str, reply: Mode
         reply.seconds,
         reply.error,
         by=writer.state.settings.answers(ask.role),
+        cached_tokens=reply.cached_tokens,
+        cost=reply.cost,
     )
     interrupted = bool(reply.error) and not reply.stopped
     return [answered, StateChanged(SessionState.INTERRUPTED, reply.error)] if interrupted else [answered]
@@ -150,14 +159,10 @@ def _record_answer(writer: Writer, answer: Answer, step: Step, seconds: float) -
 def _record_unparsed(writer: Writer, answer: Unparsed, step: Step) -> list[Event]:
     """Keep the reply as a candidate that never gets past GENERATE, so that a person can see and mend it."""
     reply = writer.store.put(answer.reply)
-    status = Status.PATCH_FAILED if answer.patch_failed else Status.UNPARSED
-    stage = Stage.PATCH if answer.patch_failed else Stage.GENERATE
-    result = StageResult(stage, StageStatus.FAILED, 0.0, status)
-    trial = Trial(reply, status, (result,), writer.state.settings.executor, message=answer.reason)
-    idea = answer.idea or ("changes that do not apply" if answer.patch_failed else "reply without a kernel file")
+    trial = request.unparsed_trial(writer.state, answer, reply)
     return [
-        Proposed(step.number, reply, Author.MODEL, idea, "", step.base),
-        StageEnded(step.number, result),
+        Proposed(step.number, reply, Author.MODEL, request.unparsed_idea(answer), "", step.base),
+        StageEnded(step.number, trial.stages[0]),
         request.tried_event(writer.store, step.number, trial),
     ]
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.evaluate.variant import summarize_trial
-from cutegen_core.propose.port import Attempt, BenchmarkShape, Call, ProposalRequest
+from cutegen_core.propose.port import Attempt, BenchmarkShape, Call, ProposalRequest, Unparsed
 from cutegen_core.records import as_json
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.event import Outcome, Tried
 from cutegen_core.records.performance import BEST, Profile
 from cutegen_core.records.problem import WorkloadRole
-from cutegen_core.records.trial import NO_KERNEL, Trial
+from cutegen_core.records.trial import NO_KERNEL, Stage, StageResult, StageStatus, Status, Trial
 from cutegen_core.records.wording import micros
 from cutegen_core.session.writer import SessionTools
 from cutegen_core.trajectory.state import Exchange, State, Step
@@ -26,7 +26,8 @@ def build_request(store: Store, state: State, tools: SessionTools, step: Step) -
     timed = evaluator.problem.with_role(WorkloadRole.BENCHMARK) or evaluator.problem.workloads[-1:]
     workload = timed[-1]
     untimed = [w for w in evaluator.problem.workloads if w not in timed]
-    calls = [_call(store, call) for call in step.calls if call.answer and not call.answer.error]
+    own = [call for call in step.calls if call.alternative == step.alternative]
+    calls = [_call(store, call) for call in own if call.answer and not call.answer.error]
     previous = [s for s in state.steps if s.outcome is not None]
     base = state.step_of(step.base) if step.base else None
     return ProposalRequest(
@@ -55,13 +56,17 @@ def build_request(store: Store, state: State, tools: SessionTools, step: Step) -
         failed_reply=_failed_reply(store, previous[-1]) if step.repair else "",
         untimed=tuple(BenchmarkShape(w, evaluator.signature(w)) for w in untimed),
         effort=state.settings.effort,
+        alternative=step.alternative,
+        others_try=tuple(other.idea for other in step.alternatives if other.candidate),
         swept=state.swept(step.base),
     )
 
 
 def load_candidate(store: Store, state: State, key: str) -> Candidate:
     """Return the candidate under that key, with its step's author, parent and idea."""
-    step = state.step_of(key)
+    step, other = state.step_of(key), state.alternative_of(key)
+    if step is None and other is not None:
+        return Candidate(store.text(key), Author.MODEL, other.parent, other.idea)
     author = step.author if step and step.author else Author.IMPORT
     return Candidate(store.text(key), author, step.parent if step else None, step.idea if step else "")
 
@@ -87,6 +92,19 @@ def tried_event(store: Store, number: int, trial: Trial, *, acceptance: bool = F
         acceptance=acceptance,
         estimate_us=trial.estimate.us if trial.estimate else None,
     )
+
+
+def unparsed_trial(state: State, answer: Unparsed, reply: str) -> Trial:
+    """Return the verdict on a reply without a kernel that could be tried; `reply` is its key."""
+    status = Status.PATCH_FAILED if answer.patch_failed else Status.UNPARSED
+    stage = Stage.PATCH if answer.patch_failed else Stage.GENERATE
+    result = StageResult(stage, StageStatus.FAILED, 0.0, status)
+    return Trial(reply, status, (result,), state.settings.executor, message=answer.reason)
+
+
+def unparsed_idea(answer: Unparsed) -> str:
+    """Return what a step is called whose reply holds no kernel."""
+    return answer.idea or ("changes that do not apply" if answer.patch_failed else "reply without a kernel file")
 
 
 def _best_untimed(trial: Trial) -> str:
@@ -135,7 +153,23 @@ def _attempt(step: Step) -> Attempt:
         rejected,
         shapes,
         _cost(step, outcome),
+        _took_us(step),
+        sum(call.tokens for call in step.calls),
+        _money(step),
     )
+
+
+def _took_us(step: Step) -> float | None:
+    tried = step.verdict if step.passed else None
+    if tried is None:
+        return None
+    return 1000 * tried.latency_ms if tried.latency_ms is not None else tried.estimate_us
+
+
+def _money(step: Step) -> float | None:
+    costs = [call.cost for call in step.calls if call.model]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None
 
 
 def _cost(step: Step, outcome: str) -> str:

@@ -47,6 +47,9 @@ def create(
     Args:
         executor: by default the GPU if there is one of that `arch`, otherwise the emulator.
         gates: by default those of `default_gates`.
+
+    Raises:
+        UsageError: several candidates a step, or a limit in money, do not fit who answers.
     """
     device = choose_device(arch)
     settings = SessionSettings(
@@ -69,6 +72,7 @@ def create(
         effort=effort or Effort(),
         title=problem.title,
     )
+    registry.check_effort(settings)
     return store.create_session(SessionCreated(settings))
 
 

@@ -5,13 +5,23 @@ from __future__ import annotations
 import secrets
 from dataclasses import replace
 
+from cutegen_core.evaluate.stages.watch import Watch
 from cutegen_core.evaluate.verdict_key import judge_digest
 from cutegen_core.records.candidate import content_key
-from cutegen_core.records.event import Event, Outcome, SessionState, StageEnded, StateChanged, TrialStarted
-from cutegen_core.records.trial import Mark, StageStatus, Trial
+from cutegen_core.records.event import (
+    AlternativeTried,
+    Event,
+    Outcome,
+    SessionState,
+    StageEnded,
+    StageStarted,
+    StateChanged,
+    TrialStarted,
+)
+from cutegen_core.records.trial import Mark, Stage, StageStatus, Trial
 from cutegen_core.session import request
-from cutegen_core.session.writer import TrialWatch, Writer
-from cutegen_core.trajectory.state import TRANSIENT_STATUSES, Step
+from cutegen_core.session.writer import AlternativeWatch, TrialWatch, Writer
+from cutegen_core.trajectory.state import TRANSIENT_STATUSES, Alternative, Step
 
 _ACCEPTED = "passed again with fresh inputs"
 
@@ -30,6 +40,21 @@ def try_candidate(writer: Writer, step: Step) -> list[Event]:
     return [*ended, request.tried_event(writer.store, step.number, trial)]
 
 
+def try_alternative(writer: Writer, alternative: Alternative) -> list[Event]:
+    """Try an alternative of the open step, or take its stored trial; the same text once more shares its verdict."""
+    step = writer.open_step
+    writer.append(StageStarted(step.number, Stage.GENERATE))
+    same = (a.tried for a in step.alternatives if a.candidate == alternative.candidate and a.tried)
+    known = next(same, None)
+    if known is not None:
+        return [AlternativeTried(step.number, alternative.number, known)]
+    watch = AlternativeWatch(writer, f"candidate {alternative.number} of {step.width}")
+    trial = _stored_trial(writer, alternative.candidate) or _evaluate(
+        writer, alternative.candidate, best=writer.state.best, watch=watch
+    )
+    return [AlternativeTried(step.number, alternative.number, request.tried_event(writer.store, step.number, trial))]
+
+
 def accept(writer: Writer, candidate: str) -> list[Event]:
     """Test the candidate again with fresh inputs and every check; return what comes of it."""
     number = len(writer.state.steps)
@@ -43,18 +68,21 @@ def accept(writer: Writer, candidate: str) -> list[Event]:
     return [request.tried_event(writer.store, number, trial, acceptance=True), verdict]
 
 
-def _evaluate(writer: Writer, candidate: str, *, best: str | None = None, thorough: bool = False) -> Trial:
+def _evaluate(
+    writer: Writer, candidate: str, *, best: str | None = None, thorough: bool = False, watch: Watch | None = None
+) -> Trial:
     """Evaluate the candidate and store its trial where a later step may use it.
 
     Args:
         best: the kernel to time in turns with the candidate, where anything is timed.
+        watch: by default one that writes the stages into the trajectory.
     """
     evaluator, state = writer.evaluator, writer.state
     rival = best if best and best != candidate else None
     trial = evaluator.evaluate(
         request.load_candidate(writer.store, state, candidate),
         seed=secrets.randbits(31),
-        watch=TrialWatch(writer),
+        watch=watch or TrialWatch(writer),
         thorough=thorough,
         best=request.load_candidate(writer.store, state, rival) if rival else None,
     )

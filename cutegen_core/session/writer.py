@@ -89,6 +89,20 @@ class TrialWatch:
         return stop_waits(self._writer)
 
 
+class AlternativeWatch(TrialWatch):
+    """Show the progress of one of several candidates; its stages are none of the step's."""
+
+    def __init__(self, writer: Writer, name: str) -> None:
+        super().__init__(writer)
+        self._name = name
+
+    def started(self, stage: Stage) -> None:
+        self.say(f"{self._name}: {stage.lower()}")
+
+    def ended(self, result: StageResult) -> None:
+        self.say(f"{self._name}: {result.stage.lower()} {result.status}")
+
+
 class ReplyLine:
     """Show a model's reply while it arrives: each text replaces the one before."""
 

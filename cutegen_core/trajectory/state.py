@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from cutegen_core.records.candidate import Author
-from cutegen_core.records.decision import Autonomy, Gate, StudyKind
+from cutegen_core.records.decision import Autonomy, Gate, Limit, StudyKind
 from cutegen_core.records.event import (
     AnsweredBy,
     ModelAnswered,
@@ -35,6 +35,10 @@ WORKING = (SessionState.READY, SessionState.RUNNING)
 """States in which the engine goes on by itself."""
 
 
+LONGEST_GAP_S = 1800.0
+"""What counts as work of a longer time without any event: then the engine was away. No call takes longer by default."""
+
+
 class Phase(StrEnum):
     """The phase of the open step; IDLE between steps."""
 
@@ -53,6 +57,7 @@ class Exchange:
     Attributes:
         edited: the prompt where the person had changed it, "" where it was sent as rendered.
         dropped: why its answer does not count: what the person said when they sent it back, "" where it counts.
+        alternative: which of the step's alternatives it is for, from 1.
     """
 
     role: Role
@@ -62,11 +67,39 @@ class Exchange:
     answer: ModelAnswered | None = None
     edited: str = ""
     dropped: str = ""
+    reserved_cost: float | None = None
+    alternative: int = 1
+
+    @property
+    def cost(self) -> float | None:
+        """Money that counts against the budget, as `tokens`; None where the model has no prices."""
+        return self.answer.cost if self.answer else self.reserved_cost
 
     @property
     def tokens(self) -> int:
         """Tokens that count against the budget: those used, or those reserved until the use is known."""
         return self.answer.prompt_tokens + self.answer.completion_tokens if self.answer else self.reserved_tokens
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One of several candidates of a step.
+
+    Attributes:
+        number: its place, from 1.
+        candidate: key of its source, or of a reply without a kernel; "" where there is none, and `note` says why.
+        model: name of the model that wrote it.
+        tried: what came of its trial, None before it.
+    """
+
+    number: int
+    candidate: str
+    idea: str
+    plan: str
+    parent: str | None
+    model: str
+    note: str = ""
+    tried: Tried | None = None
 
 
 class Closing(NamedTuple):
@@ -110,6 +143,8 @@ class Step:
         refuted: the acceptance test that its kernel failed, after or before that trial; None where there is none, and
             again when it has passed one since.
         outcome: None while it is open; `note` says why.
+        width: how many alternatives it will have; `alternatives` are those that it has so far.
+        keep: the one of them to keep, "" for the best.
         closed_as: what these two were before that acceptance test changed them; None where it did not.
         at: when it began, seconds since the epoch.
     """
@@ -135,12 +170,25 @@ class Step:
     note: str = ""
     closed_as: Closing | None = None
     at: float = 0.0
+    width: int = 1
+    keep: str = ""
+    alternatives: tuple[Alternative, ...] = ()
+
+    @property
+    def alternative(self) -> int:
+        """Which of its alternatives is written next, from 1."""
+        return len(self.alternatives) + 1
+
+    def with_key(self, candidate: str) -> Alternative | None:
+        """Return its first alternative with this candidate, or None."""
+        return next((a for a in self.alternatives if a.candidate == candidate), None)
 
     @property
     def answered(self) -> Exchange | None:
-        """The last call, where it has an answer that counts."""
+        """The last call, where it has an answer that counts and was not used for an alternative."""
         call = self.calls[-1] if self.calls else None
-        return call if call and call.answer and not call.answer.error and not call.dropped else None
+        used = call is None or call.alternative < self.alternative
+        return call if call and call.answer and not (used or call.answer.error or call.dropped) else None
 
     @property
     def verdict(self) -> Tried | None:
@@ -191,6 +239,8 @@ class State:
         lost_call: a model was called and its answer never arrived.
         suites: the testing role's suites, in order.
         refutations: by candidate, the acceptance test that it failed, unless it has passed one since.
+        worked_s: time in which it worked, not that in which it waited for a person.
+        spent: the budget that ended it, None where none did.
         problem: blob key of the problem that judges from now on: with the last trusted suite.
     """
 
@@ -203,6 +253,10 @@ class State:
     autonomy: Autonomy = Autonomy.STEP
     max_steps: int = 0
     max_tokens: int | None = None
+    max_cost: float | None = None
+    max_minutes: float | None = None
+    worked_s: float = 0.0
+    spent: Limit | None = None
     standing: str = ""
     steps: Grown[Step] = field(default_factory=Grown)
     gate: OpenGate | None = None
@@ -261,6 +315,12 @@ class State:
         return sum(call.tokens for step in self.steps for call in step.calls)
 
     @property
+    def cost(self) -> float | None:
+        """Money used and reserved so far, of the calls whose cost is known; None where there are none."""
+        known = [call.cost for step in self.steps for call in step.calls if call.cost is not None]
+        return sum(known) if known else None
+
+    @property
     def best_step(self) -> Step | None:
         """The last step in which the best candidate was promoted, or at least the last that carried it."""
         carried = None
@@ -284,6 +344,11 @@ class State:
     def step_of(self, candidate: str) -> Step | None:
         """Return the last step that carried this candidate, or None."""
         return next((s for s in reversed(self.steps) if s.candidate == candidate), None)
+
+    def alternative_of(self, candidate: str) -> Alternative | None:
+        """Return an alternative with this candidate, of the last step that has one; or None."""
+        found = (step.with_key(candidate) for step in reversed(self.steps) if step.alternatives)
+        return next(filter(None, found), None)
 
     def swept(self, candidate: str | None) -> bool:
         """Return whether a sweep chose this kernel, or tried to improve it."""

@@ -14,6 +14,8 @@ from dataclasses import replace
 from cutegen_core.records.decision import Decision, DecisionKind, Gate
 from cutegen_core.records.errors import StoreError
 from cutegen_core.records.event import (
+    AlternativeProposed,
+    AlternativeTried,
     Decided,
     Event,
     GateOpened,
@@ -37,7 +39,9 @@ from cutegen_core.records.event import (
 from cutegen_core.records.trial import Stage, Status
 from cutegen_core.trajectory.grown import Grown
 from cutegen_core.trajectory.state import (
+    LONGEST_GAP_S,
     TRANSIENT_STATUSES,
+    Alternative,
     Closing,
     Exchange,
     OpenGate,
@@ -49,10 +53,21 @@ from cutegen_core.trajectory.state import (
     waits_at,
 )
 
-_Proposing = StepStarted | ModelCalled | ModelAnswered | SuiteTried | Proposed
+_Proposing = (
+    StepStarted | ModelCalled | ModelAnswered | SuiteTried | AlternativeProposed | AlternativeTried | Proposed
+)  # fmt: skip
 _Trying = TrialStarted | StageStarted | StageEnded | Tried | Studied
 _Steering = GateOpened | Decided | StepClosed | StateChanged
-_MEANINGFUL = (GateOpened, Decided, Proposed, StepStarted, StepClosed, StateChanged)
+_MEANINGFUL = (
+    GateOpened,
+    Decided,
+    AlternativeProposed,
+    AlternativeTried,
+    Proposed,
+    StepStarted,
+    StepClosed,
+    StateChanged,
+)
 _PAUSED = (SessionState.STOPPED, SessionState.INTERRUPTED)
 REPLACED = "replaced by the person"
 _RIGHT = (Outcome.PROMOTED, Outcome.ADVANCED, Outcome.KEPT)
@@ -95,12 +110,20 @@ def apply(state: State | None, recorded: Recorded) -> State:
             autonomy=settings.autonomy,
             max_steps=settings.max_steps,
             max_tokens=settings.max_tokens,
+            max_cost=settings.effort.max_cost,
+            max_minutes=settings.effort.max_minutes,
             created_at=recorded.at,
             updated_at=recorded.at,
         )
+    worked = state.worked_s + _worked(state, recorded)
     state = _apply(state, event, recorded)
     meaning = recorded.seq if isinstance(event, _MEANINGFUL) else state.meaning_seq
-    return replace(state, seq=recorded.seq, meaning_seq=meaning, updated_at=recorded.at)
+    return replace(state, seq=recorded.seq, meaning_seq=meaning, updated_at=recorded.at, worked_s=worked)
+
+
+def _worked(state: State, recorded: Recorded) -> float:
+    gap = max(0.0, recorded.at - state.updated_at)
+    return min(gap, LONGEST_GAP_S) if state.status is SessionState.RUNNING else 0.0
 
 
 def _apply(state: State, event: Event, recorded: Recorded) -> State:
@@ -116,11 +139,14 @@ def _apply(state: State, event: Event, recorded: Recorded) -> State:
 def _proposing(state: State, event: _Proposing, recorded: Recorded) -> State:
     match event:
         case StepStarted():
-            step = Step(event.step, event.base, event.instruction, event.repair, event.study, at=recorded.at)
+            step = Step(event.step, event.base, event.instruction, event.repair, event.study, at=recorded.at,
+                        width=event.width, keep=event.keep)  # fmt: skip
             return replace(state, status=SessionState.RUNNING, phase=Phase.GENERATING, steps=state.steps.and_one(step),
                            gates_passed=frozenset(), gate=None, instruction="", prompt="")  # fmt: skip
         case ModelCalled():
-            exchange = Exchange(event.role, event.prompt, event.model, event.reserved_tokens, edited=state.prompt)
+            exchange = Exchange(event.role, event.prompt, event.model, event.reserved_tokens, edited=state.prompt,
+                                reserved_cost=event.reserved_cost,
+                                alternative=state.steps[-1].alternative)  # fmt: skip
             state = replace(state, running_stage=Stage.GENERATE, running_since=recorded.at, prompt="",
                             gates_passed=state.gates_passed - {Gate.PROMPT})  # fmt: skip
             return _with_step(state, calls=(*state.steps[-1].calls, exchange))
@@ -129,11 +155,20 @@ def _proposing(state: State, event: _Proposing, recorded: Recorded) -> State:
         case SuiteTried():  # its answer was used: there is nothing left to review in it
             return replace(state, suites=(*state.suites, event), gates_passed=state.gates_passed | {Gate.ANSWER},
                            running_stage=None)  # fmt: skip
+        case AlternativeProposed():
+            new = Alternative(event.alternative, event.candidate, event.idea, event.plan, event.parent, event.model,
+                              event.note)  # fmt: skip
+            state = replace(state, running_stage=None)
+            return _with_step(state, alternatives=(*state.steps[-1].alternatives, new))
+        case AlternativeTried():
+            known = state.steps[-1].alternatives
+            tried = (replace(a, tried=event.tried) if a.number == event.alternative else a for a in known)
+            return _with_step(replace(state, running_stage=None), alternatives=tuple(tried))
         case Proposed():
             state = replace(state, phase=Phase.PROPOSED, running_stage=None, pending_edit="", pending_parent=None,
                             gate=None)  # fmt: skip
             return _with_step(state, candidate=event.candidate, parent=event.parent, author=event.author,
-                              idea=event.idea, plan=event.plan)  # fmt: skip
+                              idea=event.idea, plan=event.plan, tried=None, refuted=None)  # fmt: skip
 
 
 def _trying(state: State, event: _Trying, recorded: Recorded) -> State:
@@ -198,23 +233,32 @@ def _decided(state: State, decision: Decision) -> State:
             return replace(state, status=SessionState.RUNNING, gate=None)
         case DecisionKind.REDIRECT:
             return replace(state, status=SessionState.RUNNING, gate=None, instruction=decision.text)
-        case DecisionKind.REWIND:
-            target = state.numbered(decision.step)
-            candidate = target.candidate if target else None
-            state = replace(state, status=SessionState.RUNNING, gate=None, base=candidate, branched=False)
-            return _back_to(state, target) if target is None or target.passed else state
+        case DecisionKind.REWIND | DecisionKind.BRANCH | DecisionKind.CHOOSE:
+            return _goes_on(replace(state, status=SessionState.RUNNING, gate=None), decision)
         case DecisionKind.ACCEPT:
             return replace(state, status=SessionState.RUNNING, gate=None, accepting=decision.candidate, acceptance=None)
         case DecisionKind.STUDY:
             return _study_wanted(state, decision)
-        case DecisionKind.BRANCH:
-            tip = state.numbered(decision.step)
-            return replace(state, status=SessionState.RUNNING, gate=None, base=tip.candidate if tip else None,
-                           branched=True)  # fmt: skip
         case DecisionKind.STOP:  # a StateChanged follows unless the session has ended; wanted studies end here
             return replace(state, studies_wanted=(), running_stage=None)
         case _:  # RESUME: a StateChanged follows where it changes anything
             return state
+
+
+def _goes_on(state: State, decision: Decision) -> State:
+    """Go on from the step that the person chose: back at it, on a branch of it, or with an alternative of it."""
+    step = state.numbered(decision.step)
+    candidate = step.candidate if step else None
+    if decision.kind is DecisionKind.BRANCH:
+        return replace(state, base=candidate, branched=True)
+    if decision.kind is DecisionKind.REWIND:
+        state = replace(state, base=candidate, branched=False)
+        return _back_to(state, step) if step is None or step.passed else state
+    chosen = step.with_key(decision.candidate or "") if step else None
+    if step is state.open_step or chosen is None:  # it becomes the kernel of its step: `Proposed` follows
+        return replace(state, gates_passed=frozenset({Gate.PLAN, Gate.DIFF}))
+    idea = f"{chosen.idea} (candidate {chosen.number} of step {decision.step})"
+    return replace(state, pending_edit=chosen.candidate, pending_idea=idea, pending_parent=chosen.parent)
 
 
 def _dropped(state: State, decision: Decision) -> State:
@@ -244,8 +288,9 @@ def _adjusted(state: State, decision: Decision) -> State:
             return replace(state, status=SessionState.RUNNING, gate=None)
         case DecisionKind.BUDGET:
             assert decision.max_steps is not None
-            tokens = decision.max_tokens if decision.max_tokens is not None else state.max_tokens
-            return replace(state, max_steps=decision.max_steps, max_tokens=tokens)
+            given = {name: getattr(decision, name) for name in ("max_tokens", "max_cost", "max_minutes")}
+            raised = {name: value for name, value in given.items() if value is not None}
+            return replace(state, max_steps=decision.max_steps, **raised)
         case DecisionKind.STANDING:
             return _told(replace(state, standing=decision.text))
         case _:
@@ -272,7 +317,8 @@ def _answered(state: State, event: ModelAnswered) -> State:
     state = replace(state, prompt=edited, gates_passed=state.gates_passed - {Gate.PROMPT, Gate.ANSWER})
     if calls and calls[-1].answer is None:
         return _with_step(state, calls=(*calls[:-1], replace(calls[-1], answer=event)))
-    return _with_step(state, calls=(*calls, Exchange(event.role, event.prompt, "", 0, event)))
+    answered = Exchange(event.role, event.prompt, "", 0, event, alternative=state.steps[-1].alternative)
+    return _with_step(state, calls=(*calls, answered))
 
 
 def _state_changed(state: State, event: StateChanged) -> State:
@@ -284,6 +330,7 @@ def _state_changed(state: State, event: StateChanged) -> State:
         state,
         status=event.state,
         reason=event.reason,
+        spent=event.spent,
         gate=None,
         running_stage=None,
         accepting=state.accepting if running or event.state in _PAUSED else None,

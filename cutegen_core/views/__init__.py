@@ -5,6 +5,7 @@ from cutegen_core.evaluate.evidence.speed import Share, doubt_text, share, stron
 from cutegen_core.execute.compiler.machine_code import Instruction, MachineCode, parse_machine_code
 from cutegen_core.trajectory.summaries import SessionRow
 from cutegen_core.views.agents import AgentRun, agent_lines, agent_run
+from cutegen_core.views.alternatives import AlternativeRow, alternatives
 from cutegen_core.views.bench_runs import BenchView, bench_jobs, bench_view, seconds_left
 from cutegen_core.views.benches import (
     BASELINES,
@@ -22,7 +23,7 @@ from cutegen_core.views.chips import chips
 from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mix_rows
 from cutegen_core.views.evidence import step_evidence
 from cutegen_core.views.outcome import outcome_line
-from cutegen_core.views.price import Price, price
+from cutegen_core.views.price import Price, paid_lines, price
 from cutegen_core.views.profiles import ProfileDelta, ProfileView, profile_deltas, profile_view
 from cutegen_core.views.rail import RailStatus, RailStop, rail
 from cutegen_core.views.roles import CardState, RoleCard, Said, SuiteFact, role_cards, roles_of
@@ -58,6 +59,7 @@ __all__ = [
     "MARK_WORDS",
     "START",
     "AgentRun",
+    "AlternativeRow",
     "BenchChange",
     "BenchFigures",
     "BenchLine",
@@ -90,6 +92,7 @@ __all__ = [
     "acceptance_trial",
     "agent_lines",
     "agent_run",
+    "alternatives",
     "autonomy_words",
     "base_trial",
     "bench_figures",
@@ -108,6 +111,7 @@ __all__ = [
     "mix_rows",
     "outcome_line",
     "outcome_step",
+    "paid_lines",
     "parse_machine_code",
     "performance_of",
     "price",

@@ -12,7 +12,7 @@ from cutegen_core.records.event import Outcome, SessionState
 from cutegen_core.records.evidence import Remark, Tone
 from cutegen_core.records.performance import BEST, Word, WorkloadPerformance
 from cutegen_core.records.trial import ExecutorKind, Mark, Status
-from cutegen_core.records.wording import lowered, micros, pace_against
+from cutegen_core.records.wording import counted, lowered, micros, pace_against
 from cutegen_core.trajectory.state import WORKING, Phase, State, Step
 from cutegen_core.views.session import StepView
 
@@ -56,7 +56,11 @@ def _verdict(state: State, shown: StepView) -> Remark:
 def _untested(state: State, step: Step) -> str:
     if step.candidate is None:
         return "No kernel" if step.outcome else "No kernel yet"
-    return "Testing" if step is state.open_step and state.phase is Phase.TESTING else "Not tested"
+    if step is state.open_step and state.phase is Phase.TESTING:
+        return "Testing"
+    kept = step.with_key(step.candidate)
+    said = lowered(kept.tried.status).capitalize() if kept and kept.tried else ""
+    return f"{said} as one of {counted(len(step.alternatives), 'candidate')}" if said else "Not tested"
 
 
 # ---- how fast, against what

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from cutegen_core.records.event import Outcome
@@ -29,6 +30,17 @@ class Price(NamedTuple):
         """Write what a promoted kernel cost; there must be one."""
         calls = self.calls / self.promoted
         return f"{self.tokens / self.promoted:,.0f} {comma} {calls:.3g} {'call' if calls == 1 else 'calls'}"
+
+
+def paid_lines(state: State) -> Iterator[str]:
+    """Yield what a session took, for a terminal: tokens and calls for each promoted kernel, money, minutes."""
+    if paid := price(state).words:
+        yield f"paid: {paid}"
+    if state.cost is not None or state.max_cost is not None:
+        of = f" of {state.max_cost:g}" if state.max_cost is not None else ""
+        yield f"money: {state.cost or 0:.4g}{of}"
+    if state.max_minutes is not None:
+        yield f"worked: {state.worked_s / 60:.1f} of {state.max_minutes:g} minutes"
 
 
 def price(state: State) -> Price:

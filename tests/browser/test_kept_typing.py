@@ -29,7 +29,12 @@ def type_and_reload(page: Page, field: Locator, text: str) -> None:
     settled(page)
 
 
-def test_an_instruction_and_a_standing_one_outlast_a_reload(server: Server, store: Store, page: Page) -> None:
+@pytest.mark.parametrize("slower", [1, pytest.param(8, marks=pytest.mark.thorough)])
+def test_an_instruction_and_a_standing_one_outlast_a_reload(
+    server: Server, store: Store, page: Page, slower: int
+) -> None:
+    """A slow browser goes on sending the text it shows for a while after the server has replaced it."""
+    page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": slower})
     session = softmax_story(store).session
     page.goto(f"{server.url}/session?id={session}&pane=memory")
     settled(page)

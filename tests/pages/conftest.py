@@ -17,7 +17,7 @@ from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
-    from streamlit.testing.v1.element_tree import Button
+    from streamlit.testing.v1.element_tree import Button, TextInput
 
 testing = Later("streamlit.testing.v1")
 manifest_scanner = Later("streamlit.components.v2.manifest_scanner")
@@ -87,6 +87,12 @@ def step_rows(page: AppTest) -> dict[int, dict[str, Any]]:
 def button_of(page: AppTest, key: str) -> Button:
     """The button with this key, or with this key and the state it is bound to."""
     return next(b for b in page.button if b.key and (b.key == key or re.fullmatch(rf"{re.escape(key)}-\d+", b.key)))
+
+
+def line_of(page: AppTest, session: str) -> TextInput:
+    """The field for an instruction, in its latest turn."""
+    (found,) = [field for field in page.text_input if str(field.key).startswith(f"answer-{session}")]
+    return found
 
 
 def framed(page: str = "", **query: str) -> AppTest:

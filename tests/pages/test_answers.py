@@ -11,7 +11,7 @@ from cutegen_core.records.event import GateOpened, Role
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Draft, Store, edit_name
 from tests.later import Later
-from tests.pages.conftest import OpenPage, button_of, draft_of, framed, shown
+from tests.pages.conftest import OpenPage, button_of, draft_of, framed, line_of, shown
 from tests.pages.stories import KERNEL, ONE_PASS, Story, softmax_story
 
 if TYPE_CHECKING:
@@ -71,23 +71,23 @@ def test_the_line_is_emptied_when_the_instruction_is_taken_and_kept_when_it_is_r
     store: Store, open_page: OpenPage
 ) -> None:
     story = softmax_story(store)
-    page, line = open_page("session", id=story.session), f"answer-{story.session}"
-    page.text_input(key=line).input("one")
+    page = open_page("session", id=story.session)
+    line_of(page, story.session).input("one")
     button_of(page, "decide-redirect").click().run()
     (sent,) = store.waiting(story.session)
-    assert page.text_input(key=line).value == "one"  # nobody has looked at it yet
+    assert line_of(page, story.session).value == "one"  # nobody has looked at it yet
     store.refuse(sent.id, "too late")
     page.run()
     assert "too late Your text is still there." in shown(page)
-    assert page.text_input(key=line).value == "one"
+    assert line_of(page, story.session).value == "one"
     button_of(page, "decide-redirect").click().run()
-    page.text_input(key=line).input("another one")
+    line_of(page, story.session).input("another one")
     button_of(page, "decide-reject").click().run()
     for left in ("another one", ""):
         first = store.waiting(story.session)[0]
         store.append(story.session, [], after=store.last_seq(story.session), taking=first.id)
         page.run()
-        assert page.text_input(key=line).value == left
+        assert line_of(page, story.session).value == left
 
 
 def test_a_refusal_is_said_with_its_session_where_another_one_is_open(store: Store, open_page: OpenPage) -> None:

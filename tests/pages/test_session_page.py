@@ -27,7 +27,7 @@ from cutegen_core.session import decisions
 from cutegen_core.trajectory.store import Draft, Store
 from cutegen_core.trajectory.transitions import fold
 from tests.later import Later
-from tests.pages.conftest import OpenPage, button_of, draft_of, framed, shown, step_rows
+from tests.pages.conftest import OpenPage, button_of, draft_of, framed, line_of, shown, step_rows
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, softmax_story
 from tests.patience import PATIENCE_S
@@ -157,15 +157,14 @@ def test_approve_is_off_while_another_step_is_shown(store: Store, open_page: Ope
 def test_a_stale_click_is_refused_and_nothing_is_lost(store: Store, open_page: OpenPage, inbox_reader: None) -> None:
     story = softmax_story(store)
     page = open_page("session", id=story.session)
-    answer = f"answer-{story.session}"
-    page.text_input(key=answer).input("predicate the tail")
+    line_of(page, story.session).input("predicate the tail")
     story.add(GateOpened(story.steps, Gate.PROMOTION, store.put(VECTORS)))  # somebody else was quicker
     _click(page, "decide-redirect")
     assert "The session has moved on since this was shown" in shown(page)
-    assert page.text_input(key=answer).value == "predicate the tail"
+    assert line_of(page, story.session).value == "predicate the tail"
     _click(page, "decide-redirect")
     assert _decisions(store, story)[-1].text == "predicate the tail"
-    assert page.text_input(key=answer).value == ""
+    assert line_of(page, story.session).value == ""
 
 
 def test_redirect_and_reject_ask_for_words(store: Store, open_page: OpenPage) -> None:
@@ -181,7 +180,7 @@ def test_chips_come_from_the_evidence(store: Store, open_page: OpenPage) -> None
     assert "only the last 3 columns: fix it" in chips
     assert any(chip.startswith("spills 56 B") for chip in chips)
     _click(page, "chip-0")
-    assert page.text_input(key=f"answer-{story.session}").value == chips[0]
+    assert line_of(page, story.session).value == chips[0]
 
 
 def test_chips_of_a_playbook_session_are_its_other_kernels(store: Store, open_page: OpenPage) -> None:

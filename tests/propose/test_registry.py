@@ -10,7 +10,7 @@ import pytest
 from cutegen_core.problems import library
 from cutegen_core.propose import registry
 from cutegen_core.propose.cutegen.switches import ABLATIONS
-from cutegen_core.propose.port import Answer, Finished, Proposal, ProposalRequest
+from cutegen_core.propose.port import Answer, Finished, Proposal, ProposalRequest, Width
 from cutegen_core.propose.registry import Strategy, answerers, make_model, make_proposer
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Autonomy
@@ -29,6 +29,9 @@ class TwoKernels:
 
     name: str = "two"
     max_repairs: int = 0
+
+    def width(self, done: int) -> Width:
+        return Width()
 
     def respond(self, request: ProposalRequest) -> Answer:
         tried = len(request.attempts)

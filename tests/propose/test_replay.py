@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from cutegen_core import views
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.candidate import Author
-from cutegen_core.records.decision import Autonomy, DecisionKind
+from cutegen_core.records.decision import Autonomy, DecisionKind, Effort
 from cutegen_core.records.event import AnsweredBy, ModelAnswered, Outcome, SessionState
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Status
@@ -122,6 +123,46 @@ def _said(store: Store, session: str):
     answers = [r.event for r in store.events(session) if isinstance(r.event, ModelAnswered) and not r.event.error]
     tried = {step.number for step in views.session_view(store, session).state.steps if step.candidate}
     return [(store.text(a.prompt), store.text(a.reply), a.finish) for a in answers if a.step in tried]
+
+
+def test_several_candidates_are_really_tried_and_tried_again_from_an_export(desk, elsewhere, tmp_path):
+    script = (
+        whole("wrong", RELU.replace(": 0.0f;", ": 0.5f;")),
+        whole("right", RELU),
+        whole("does not compile", RELU.replace("using namespace cute;", "")),
+    )
+    with ModelServer(*(reply(text, size=500) for text in script)) as server:
+        model_settings.write(Models((ModelSettings("test", server.base_url, "test-model", context_tokens=100_000),)))
+        try:
+            session = desk.start(
+                few_runs("relu"),
+                answered_by=AnsweredBy.LLM,
+                autonomy=Autonomy.AUTO,
+                max_steps=1,
+                effort=Effort(width=3),
+            )
+            before = desk.go(session)
+        finally:
+            model_settings.path().unlink()
+    assert [(a.idea, a.tried.status) for a in before.steps[0].alternatives] == [
+        ("wrong", Status.INCORRECT_NUMERICAL), ("right", Status.PASSED), ("does not compile", Status.COMPILE_ERROR),
+    ]  # fmt: skip
+    assert (before.steps[0].idea, before.steps[0].outcome) == ("right", Outcome.PROMOTED)
+    export(desk.store, session, "jsonl", tmp_path / "several.jsonl.gz")
+    imported = import_path(elsewhere.store, tmp_path / "several.jsonl.gz")
+    again, after = walked_again(elsewhere, imported.session)
+    assert after.status is SessionState.ACCEPTED, after.reason
+    assert [replace(a, tried=None) for a in after.steps[0].alternatives] == [
+        replace(a, tried=None, model="recording") for a in before.steps[0].alternatives
+    ]
+    assert [a.tried.status for a in after.steps[0].alternatives] == [
+        a.tried.status for a in before.steps[0].alternatives
+    ]
+    assert after.steps[0].candidate == before.steps[0].candidate
+    assert _said(elsewhere.store, again)[:3] == _said(desk.store, session)[:3]
+    other = views.alternatives(views.session_view(elsewhere.store, imported.session).state, before.steps[0])[0]
+    assert elsewhere.store.text(other.candidate) == RELU.replace(": 0.0f;", ": 0.5f;"), "its code came with the export"
+    assert not other.can_choose, "an imported session is read-only"
 
 
 def test_what_the_person_turned_down_is_not_tried_and_what_they_accepted_is_accepted(desk):

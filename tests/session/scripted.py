@@ -1,8 +1,8 @@
 """Sessions whose trials are scripted: the loop, its decisions and its store are real, and a step takes milliseconds.
 
 A kernel's text says its verdict, `// status COMPILE_ERROR`, and that of its acceptance, `// accepted NONDETERMINISTIC`;
-without these it passes. `// estimate 12` is its estimate in µs. The proposer proposes a list of texts in order. No
-compiler, no torch, no process.
+without these it passes. `// estimate 12` is its estimate in µs, `// bound 9` the bound of
+that. The proposer proposes a list of texts in order. No compiler, no torch, no process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cutegen_core.evaluate.timing.contest import RaceResult
 from cutegen_core.evaluate.timing.measured import MeasuredPoints
 from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.problems import library
-from cutegen_core.propose.port import Answer, Finished, Proposal, ProposalRequest
+from cutegen_core.propose.port import Answer, Finished, Proposal, ProposalRequest, Width
 from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.decision import Decision, DecisionKind
 from cutegen_core.records.event import AnsweredBy, Role
@@ -99,7 +99,8 @@ class ScriptedEvaluator:
         }
         lawful = {name: value for name, value in evidence.items() if name not in LAWS[status].must_not}
         guessed = float(_said(candidate.source, "estimate") or 0)
-        estimate = KernelEstimate(guessed, guessed, 0.0) if passed and guessed else None
+        bound = float(_said(candidate.source, "bound") or 0)
+        estimate = KernelEstimate(guessed, guessed, 0.0, bound, bound) if passed and guessed else None
         return Trial(candidate.key, status, (result,), ExecutorKind.CPU, estimate=estimate, **lawful)
 
     def plan(self, source: str) -> StageFailure:
@@ -122,6 +123,9 @@ class ScriptedProposer:
     sources: Sequence[str]
     name: str = "scripted"
     max_repairs: int = 1
+
+    def width(self, done: int) -> Width:
+        return Width()
 
     def respond(self, request: ProposalRequest) -> Answer:
         seen = {attempt.candidate for attempt in request.attempts}

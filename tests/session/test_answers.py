@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_core.propose.port import Answer, Ask, Finished, Proposal, ProposalRequest
+from cutegen_core.propose.port import Answer, Ask, Finished, Proposal, ProposalRequest, Width
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import Autonomy, DecisionKind, Gate
 from cutegen_core.records.event import AnsweredBy, ModelAnswered, Outcome, Role, SessionState
@@ -24,6 +24,9 @@ class TwoRoles:
 
     name: str = "two roles"
     max_repairs: int = 0
+
+    def width(self, done: int) -> Width:
+        return Width()
 
     def respond(self, request: ProposalRequest) -> Answer:
         if len(request.attempts) == 2:

@@ -4,7 +4,7 @@ import pytest
 
 from cutegen_core.evaluate.sweep import SweepTable
 from cutegen_core.propose.port import Finished
-from cutegen_core.records.decision import Autonomy, DecisionKind, Gate
+from cutegen_core.records.decision import Autonomy, DecisionKind, Gate, Limit
 from cutegen_core.records.errors import BudgetError
 from cutegen_core.records.event import AnsweredBy, Outcome, SessionState
 from cutegen_core.records.performance import Word
@@ -80,7 +80,7 @@ class SpentProposer(ScriptedProposer):
     def respond(self, request):
         answer = super().respond(request)
         if isinstance(answer, Finished):
-            raise BudgetError("the next call may use 900 tokens, and 500 are left")
+            raise BudgetError("the next call may use 900 tokens, and 500 are left", Limit.TOKENS)
         return answer
 
 

@@ -33,7 +33,7 @@ from cutegen_core.machine.device import Device
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import LaunchPlan
 from cutegen_core.records.problem import Problem, Signature
-from cutegen_core.records.trial import Diagnostic, Occupancy, Resources, Status
+from cutegen_core.records.trial import Diagnostic, ExecutorKind, Occupancy, Resources, Status
 
 _HEAP_TEXT = (
     "the kernel uses the device heap (malloc, new), which outlives launches: results could be kept there and handed "
@@ -44,12 +44,22 @@ _HEAP = StageFailure(Status.REJECTED, _HEAP_TEXT, (Diagnostic(0, "error", _HEAP_
 
 @dataclass(frozen=True)
 class PlannedKernel:
-    """A kernel file with its launch plan for each workload, by the workload's name."""
+    """A kernel file with its launch plan for each workload, by the workload's name.
+
+    Attributes:
+        on_gpu: the same with the GPU's defaults, where this one has the emulator's and they differ; else None.
+    """
 
     kernel: KernelFile
     params: Mapping[str, Number]
     plans: Mapping[str, LaunchPlan]
     device: Device
+    on_gpu: PlannedKernel | None = None
+
+    @property
+    def target(self) -> PlannedKernel:
+        """What the GPU runs: its resources and its estimate count, whatever runs here."""
+        return self.on_gpu or self
 
     def plan_for(self, signature: Signature, workload: str) -> LaunchPlan:
         """Return the launch plan for other sizes.
@@ -100,20 +110,29 @@ class CompileRefusal:
     resources: Resources | None = None
 
 
-def plan_candidate(source: str, problem: Problem, reference: Reference, device: Device) -> PlannedKernel | StageFailure:
-    """Parse, screen and plan; a refused file is a value, not an exception."""
+def plan_candidate(
+    source: str, problem: Problem, reference: Reference, device: Device, where: ExecutorKind = ExecutorKind.GPU
+) -> PlannedKernel | StageFailure:
+    """Parse, screen and plan for what runs it; a refused file is a value, not an exception."""
     try:
         kernel = parse(source)
-        params = kernel.defaults()
         refused = screen(kernel) or check_preprocessing(kernel) or _undeclared_numerics(kernel, problem)
         if refused:
             return StageFailure(Status.REJECTED, refused[0].message, refused)
         signatures = {w.name: reference.signature(w) for w in problem.workloads}
-        plans = {name: kernel.plan(signature, device, params, name) for name, signature in signatures.items()}
-        kernel = kernel.with_instances(plans.values())
+        planned = _plan(kernel, signatures, device)
+        apart = kernel.for_emulator()
+        if where is ExecutorKind.GPU or apart is kernel:
+            return planned
+        return replace(_plan(apart, signatures, device), on_gpu=planned)
     except KernelFileError as error:
         return StageFailure(Status.REJECTED, str(error), (Diagnostic(error.line, "error", str(error), "plan"),))
-    return PlannedKernel(kernel, params, plans, device)
+
+
+def _plan(kernel: KernelFile, signatures: Mapping[str, Signature], device: Device) -> PlannedKernel:
+    params = kernel.defaults()
+    plans = {name: kernel.plan(signature, device, params, name) for name, signature in signatures.items()}
+    return PlannedKernel(kernel.with_instances(plans.values()), params, plans, device)
 
 
 def compile_candidate(
@@ -124,18 +143,22 @@ def compile_candidate(
     Raises:
         MachineError: a compiler failed, not the candidate.
     """
-    with ThreadPoolExecutor(3) as pool:
+    with ThreadPoolExecutor(4) as pool:
         asked: Future[CompileResult] = pool.submit(_compile, plan, compiler, executor, device)
         builds = [
             pool.submit(executor.build, plan.kernel, plan.params, asked.result, checked=checked, arch=device.arch)
             for checked in (True, False)
         ]
+        target = pool.submit(_compile, plan.on_gpu, compiler, executor, device) if plan.on_gpu else asked
         machine = asked.result()
         checked, plain = (build.result() for build in builds)
     machine_code = _check_machine_code(plan, machine, device, keep)
+    if plan.on_gpu and not isinstance(machine_code, CompileRefusal):
+        machine_code = _check_machine_code(plan.on_gpu, target.result(), device, keep)
     if isinstance(machine_code, CompileRefusal):
         return machine_code
     resources, hints = machine_code
+    hints = (*hints, *_untried(plan))
     for built in (checked, plain):
         if built.status is not Status.PASSED:
             # NVIDIA's compiler accepts the file, so an error in the executor's own build is not the file's fault.
@@ -154,6 +177,7 @@ def compile_point(
     Raises:
         MachineError: a compiler failed, not the point.
     """
+    plan = plan.target
     machine = _compile(plan, compiler, executor, device)
     machine_code = _check_machine_code(plan, machine, device, lambda _: "")
     if isinstance(machine_code, CompileRefusal):
@@ -166,6 +190,13 @@ def compile_point(
         failure = StageFailure(built.status, built.message, built.diagnostics)
         return CompileRefusal(failure, built.log, hints, resources)
     return CompiledPoint(plan, resources, built)
+
+
+def _untried(plan: PlannedKernel) -> tuple[Diagnostic, ...]:
+    """Return a warning for each parameter whose value on a GPU is not the one that runs here."""
+    apart = (p for p in plan.target.kernel.params if p.emulator is not None) if plan.on_gpu else ()
+    text = "{0.name} = {0.emulator} runs here, the emulator's default; a GPU runs {0.default}, which was compiled only"
+    return tuple(Diagnostic(p.line, "warning", text.format(p), "plan") for p in apart)
 
 
 def _check_machine_code(
@@ -216,7 +247,7 @@ def rebuild_candidate(
 
     Returns a failure if the tools, the target or the problem have changed and it no longer builds.
     """
-    plan = plan_candidate(source, problem, reference, device)
+    plan = plan_candidate(source, problem, reference, device, executor.kind)
     if isinstance(plan, StageFailure):
         return plan
     built = executor.build(

@@ -44,16 +44,25 @@ def estimate(
     """Return the estimate of a compiled kernel."""
     found = [_of_workload(workload, kernels, device, peaks) for workload in workloads]
     means = [geometric_mean([max(each, 1e-9) for each in column]) for column in zip(*found, strict=True)]
-    us, memory, arithmetic, bound = means
-    return KernelEstimate(us, memory, arithmetic, bound if all(workload.bound for workload in workloads) else 0.0)
+    us, memory, arithmetic, bound, least = means
+    counted = all(workload.bound for workload in workloads)
+    return KernelEstimate(us, memory, arithmetic, *((bound, least) if counted else (0.0, 0.0)))
 
 
 def _of_workload(
     workload: WorkloadOnDevice, kernels: Sequence[KernelResources], device: Device, peaks: Peaks
-) -> tuple[float, float, float, float]:
+) -> tuple[float, float, float, float, float]:
     memory = 1e6 * cost([workload.launched], kernels, device) / peaks.copy_bytes_per_s
     arithmetic = _arithmetic_us(workload, kernels, device, peaks)
-    return max(memory, arithmetic), memory, arithmetic, workload.bound.us if workload.bound else 0.0
+    bound = workload.bound
+    bounds = (bound.us, _least_us(bound, peaks)) if bound else (0.0, 0.0)
+    return max(memory, arithmetic), memory, arithmetic, *bounds
+
+
+def _least_us(bound: Bound, peaks: Peaks) -> float:
+    """Return the bound, of arithmetic on the pipe that takes least time for it."""
+    fastest = min(1.0, _pipe(bound.pipe, {"MMA": 1}, peaks))
+    return max(bound.memory_us, bound.compute_us * fastest)
 
 
 def _arithmetic_us(

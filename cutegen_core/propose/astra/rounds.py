@@ -65,14 +65,14 @@ def answers_of(request: ProposalRequest, role: Role) -> tuple[Call, ...]:
 
 
 def over(request: ProposalRequest) -> Answer | None:
-    """Return the sweep that the person asks for, or the end: near the bound, or after fruitless steps."""
+    """Return the sweep that the person asks for, or the end: near the bound, too dear, or after fruitless steps."""
     if re.search(r"\bsweep\b", request.instruction.lower()) and _is_tunable(request):
         return WantsStudy(StudyKind.SWEEP, "asked for: a sweep of the declared parameters")
     if request.instruction:
         return None
-    near = headroom.reached(request)
-    if near:
-        return end(near, request)
+    enough = headroom.reached(request) or headroom.too_dear(request)
+    if enough:
+        return end(enough, request)
     tail = request.attempts[-FRUITLESS_LIMIT:]
     fruitless = len(tail) == FRUITLESS_LIMIT and not any(attempt.promoted for attempt in tail)
     return end(f"{FRUITLESS_LIMIT} steps in a row brought nothing", request) if fruitless else None

@@ -6,7 +6,7 @@ The comparison of both shows what the separate roles are worth (`cutegen twin`).
 from __future__ import annotations
 
 from cutegen_core.propose.astra import playbook_answers, prompting, rounds
-from cutegen_core.propose.port import Answer, Declined, Proposal, ProposalRequest, Unparsed
+from cutegen_core.propose.port import Answer, Declined, Proposal, ProposalRequest, Unparsed, Width
 from cutegen_core.propose.prompting.rendering import Prompt
 from cutegen_core.propose.replies.reading import find_done, find_idea, plan_text, read_kernel
 from cutegen_core.records.event import AnsweredBy, Role
@@ -24,6 +24,10 @@ class SingleAgentStrategy:
     def __init__(self, answered_by: AnsweredBy) -> None:
         self._by_playbook = answered_by is AnsweredBy.PLAYBOOK
         self.max_repairs = 0 if self._by_playbook else rounds.MAX_REPAIRS
+
+    def width(self, done: int) -> Width:
+        """Return one: a plan is coded once."""
+        return Width()
 
     def respond(self, request: ProposalRequest) -> Answer:
         """Return the next answer; a pure function of the request."""

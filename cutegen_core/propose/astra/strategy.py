@@ -25,6 +25,7 @@ from cutegen_core.propose.port import (
     TriesSuite,
     Unparsed,
     WantsStudy,
+    Width,
 )
 from cutegen_core.propose.prompting.rendering import Prompt
 from cutegen_core.propose.replies.reading import find_done, find_idea, plan_text, read_kernel
@@ -50,6 +51,10 @@ class AstraStrategy:
     def __init__(self, answers: Mapping[Role, AnsweredBy]) -> None:
         self._answers = answers
         self.max_repairs = 0 if answers[Role.CODING] is AnsweredBy.PLAYBOOK else rounds.MAX_REPAIRS
+
+    def width(self, done: int) -> Width:
+        """Return one: a plan is coded once."""
+        return Width()
 
     def respond(self, request: ProposalRequest) -> Answer:
         """Return the next answer as the module's text says; a pure function of the request."""

@@ -5,7 +5,8 @@
    cause. The idea stays, it is the kernel's intent.
 3. OPTIMISE: one idea from the menu, named before it is written; a repeated one is refused and asked again once.
 4. TUNE: when the menu is done, sweep the parameters the kernel declares.
-5. Finished: nothing left, the model says so, several steps in a row brought nothing, or the best is near its bound.
+5. Finished: nothing left, the model says so, several steps in a row brought nothing, the best is near its bound, or a
+   step is expected to cost more than it is worth.
 A reply without a kernel is shown to the model and asked again once in the same step; blocks that fit are kept.
 `switches` has the variants of it that an ablation compares.
 """
@@ -27,6 +28,7 @@ from cutegen_core.propose.port import (
     ProposalRequest,
     Unparsed,
     WantsStudy,
+    Width,
 )
 from cutegen_core.propose.prompting.rendering import quoted, said_since
 from cutegen_core.propose.replies.reading import (
@@ -65,13 +67,22 @@ that are elements which the kernel never wrote."""
 
 
 class CutegenStrategy:
-    """A strategy that asks a model, or a person who carries the prompts to one."""
+    """A strategy that asks a model, or a person who carries the prompts to one.
+
+    Args:
+        width: alternatives of a step that repairs nothing.
+    """
 
     name = "cutegen"
 
-    def __init__(self, switches: Switches = CUTEGEN) -> None:
+    def __init__(self, switches: Switches = CUTEGEN, width: int = 1) -> None:
         self._switches = switches
+        self._width = width
         self.max_repairs = 3 if switches.refines else 0
+
+    def width(self, done: int) -> Width:
+        """Return the setting, for every step that repairs nothing."""
+        return Width(self._width)
 
     def respond(self, request: ProposalRequest) -> Answer:
         """Return the next answer as the module's text says; a pure function of the request."""
@@ -96,9 +107,9 @@ class CutegenStrategy:
 
     def _over(self, request: ProposalRequest) -> Answer | None:
         """Return the sweep and then the end, if there is nothing left to ask the model."""
-        reached = headroom.reached(request)
-        if reached:
-            return _end(reached, request)
+        enough = headroom.reached(request) or headroom.too_dear(request)
+        if enough:
+            return _end(enough, request)
         tail = request.attempts[-FRUITLESS_LIMIT:]
         fruitless = len(tail) == FRUITLESS_LIMIT and not any(a.promoted for a in tail)
         goes_on = request.base is None or not self._switches.menus or self._open(request)

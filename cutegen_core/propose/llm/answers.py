@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from cutegen_core.propose.llm import model_settings
-from cutegen_core.propose.llm.budget import Budget, BudgetUse, reserve
+from cutegen_core.propose.llm.budget import Budget, BudgetUse, cost_of, reserve
 from cutegen_core.propose.llm.chat import ChatModel, Message, estimate_prompt_tokens
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.llm.secret_keys import Key, find_key
@@ -44,20 +44,37 @@ class ChatAnswers:
         """
         settings = self.settings(role, state)
         messages = [Message("user", prompt)]
-        spent = BudgetUse(prompt_tokens=state.tokens)
-        reservation = reserve(Budget(max_tokens=state.max_tokens), spent, settings, estimate_prompt_tokens(messages))
-        chosen = settings if state.settings.model else model_settings.read().settings[0]
-        key = find_key(settings.base_url, chosen=chosen.base_url)
-        return _PlannedChatCall(settings, key, messages, settings.model, reservation.usage.tokens)
+        spent = BudgetUse(prompt_tokens=state.tokens, cost=state.cost or 0.0)
+        budget = Budget(state.max_tokens, state.max_cost)
+        reservation = reserve(budget, spent, settings, estimate_prompt_tokens(messages))
+        key = find_key(settings.base_url, chosen=_first(state).base_url)
+        cost = cost_of(reservation.usage, settings)
+        return _PlannedChatCall(settings, key, messages, settings.model, reservation.usage.tokens, cost)
 
     def context_tokens(self, state: State) -> int:
-        """Return the smallest context of the roles."""
-        return min(self.settings(role, state).prompt_tokens_max for role in self._roles)
+        """Return the smallest context of the models that the session asks."""
+        return min(each.prompt_tokens_max for each in model_settings.read().asked(state.settings, self._roles))
 
     @staticmethod
     def settings(role: Role, state: State) -> ModelSettings:
-        models = model_settings.read()
-        return models.named(state.settings.model) if state.settings.model else models.of(role)
+        models, chosen = model_settings.read(), _chosen(state)
+        return models.named(chosen) if chosen else models.of(role)
+
+
+def _first(state: State) -> ModelSettings:
+    """Return the model whose server gets the key of the environment: the first that the person named, or of the file.
+
+    A key for one server is not sent to another, whoever writes the next alternative.
+    """
+    models, session = model_settings.read(), state.settings
+    named = next(iter(session.effort.models), session.model)
+    return models.named(named) if named else models.settings[0]
+
+
+def _chosen(state: State) -> str:
+    """Return the name of the model that the person chose for the step's next candidate, "" for the one of each role."""
+    several, step = state.settings.effort.models, state.open_step
+    return several[(step.alternative - 1) % len(several)] if several and step else state.settings.model
 
 
 @dataclass(frozen=True)
@@ -67,6 +84,7 @@ class _PlannedChatCall:
     messages: list[Message]
     model: str
     reserved_tokens: int
+    reserved_cost: float | None
 
     def carry_out(self, line: Line) -> ModelReply:
         begun = time.monotonic()
@@ -75,7 +93,7 @@ class _PlannedChatCall:
         try:
             reply = ChatModel(self.settings, self.key).ask(self.messages, progress=arrived, stopped=arrived.stopped)
         except ModelError as error:
-            return _reply_to_error(error, time.monotonic() - begun)
+            return _reply_to_error(error, time.monotonic() - begun, cost_of(error.charged.usage, self.settings))
         usage = reply.usage
         return ModelReply(
             reply.text,
@@ -84,6 +102,8 @@ class _PlannedChatCall:
             usage.completion_tokens,
             usage.estimated,
             reply.seconds,
+            cached_tokens=usage.cached_tokens,
+            cost=cost_of(usage, self.settings),
         )
 
     def _word(self, finish: str) -> str:
@@ -121,7 +141,7 @@ class _LiveText:
             self._line.say(self._pieces[0])
 
 
-def _reply_to_error(error: ModelError, seconds: float) -> ModelReply:
+def _reply_to_error(error: ModelError, seconds: float, cost: float | None) -> ModelReply:
     usage = error.charged.usage
     answered = error.kind in _ANSWERS or (error.kind in _BROKEN_ANSWERS and bool(error.charged.text))
     return ModelReply(
@@ -133,4 +153,6 @@ def _reply_to_error(error: ModelError, seconds: float) -> ModelReply:
         seconds,
         "" if answered else str(error),
         stopped=error.kind is ModelErrorKind.CANCELLED,
+        cached_tokens=usage.cached_tokens,
+        cost=cost,
     )

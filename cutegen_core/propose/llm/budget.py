@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.tokens import TokenUsage
+from cutegen_core.records.decision import Limit
 from cutegen_core.records.errors import BudgetError
 
 
@@ -64,9 +65,15 @@ def cost_of(usage: TokenUsage, settings: ModelSettings) -> float | None:
     """Return the cost in the currency of the prices; None if the model has none."""
     if settings.price_in_per_million is None or settings.price_out_per_million is None:
         return None
-    million = 1_000_000
-    paid_in = usage.prompt_tokens * settings.price_in_per_million
-    return (paid_in + usage.completion_tokens * settings.price_out_per_million) / million
+    kept = settings.price_cached_per_million
+    cached = usage.cached_tokens * (settings.price_in_per_million if kept is None else kept)
+    read = (usage.prompt_tokens - usage.cached_tokens) * settings.price_in_per_million
+    return (read + cached + usage.completion_tokens * settings.price_out_per_million) / 1_000_000
+
+
+def no_prices(settings: ModelSettings) -> str:
+    """Return why money cannot limit a session that asks this model."""
+    return f"a limit in money needs the prices of {settings.name}; set them on the Setup page"
 
 
 def reserve(budget: Budget, spent: BudgetUse, settings: ModelSettings, prompt_tokens: int) -> Reservation:
@@ -82,17 +89,19 @@ def reserve(budget: Budget, spent: BudgetUse, settings: ModelSettings, prompt_to
         raise BudgetError(
             f"the next call may use {usage.tokens:,} tokens ({prompt_tokens:,} of the prompt and up to "
             f"{settings.max_output_tokens:,} of the answer), and {left:,} of {budget.max_tokens:,} are left. "
-            "Raise the token budget, or lower max_output_tokens of the model."
+            "Raise the token budget, or lower max_output_tokens of the model.",
+            Limit.TOKENS,
         )
     if budget.max_cost is None:
         return Reservation(usage, cost or 0.0)
     if cost is None:
-        raise BudgetError(f"a money budget needs the prices of {settings.name}; set them on the Setup page")
+        raise BudgetError(no_prices(settings), Limit.MONEY)
     if spent.cost + spent.held_cost + cost > budget.max_cost:
         left_cost = max(0.0, budget.max_cost - spent.cost - spent.held_cost)
         raise BudgetError(
             f"the next call may cost {cost:.4f}, and {left_cost:.4f} of {budget.max_cost:.4f} are left. "
-            "Raise the money budget, or lower max_output_tokens of the model."
+            "Raise the money budget, or lower max_output_tokens of the model.",
+            Limit.MONEY,
         )
     return Reservation(usage, cost)
 

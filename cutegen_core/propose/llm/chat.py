@@ -49,6 +49,7 @@ class Reply:
         attempts: number of requests.
         reasoning: text that the server sent apart from the answer, usually "".
         lost: tokens of earlier attempts that may have been billed.
+        cached_tokens: those of the prompt that the server had kept.
         streamed: False if the server sent one document instead of a stream.
     """
 
@@ -63,12 +64,14 @@ class Reply:
     request_id: str | None
     reasoning: str = ""
     lost: TokenUsage = NOTHING_USED
+    cached_tokens: int = 0
     streamed: bool = True
 
     @property
     def usage(self) -> TokenUsage:
         """Tokens to charge, lost attempts included."""
-        return _sum(TokenUsage(self.prompt_tokens, self.completion_tokens, self.estimated), self.lost)
+        own = TokenUsage(self.prompt_tokens, self.completion_tokens, self.estimated, self.cached_tokens)
+        return _sum(own, self.lost)
 
 
 @dataclass(frozen=True)
@@ -223,6 +226,7 @@ class _ChatCall:
             request_id=attempt.request_id,
             reasoning=attempt.thinking.full_text(),
             lost=self._lost,
+            cached_tokens=usage.cached_tokens,
             streamed=not attempt.was_document,
         )
 
@@ -232,4 +236,5 @@ def _sum(one: TokenUsage, other: TokenUsage) -> TokenUsage:
         one.prompt_tokens + other.prompt_tokens,
         one.completion_tokens + other.completion_tokens,
         one.estimated or other.estimated,
+        one.cached_tokens + other.cached_tokens,
     )

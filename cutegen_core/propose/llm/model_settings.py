@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Self
@@ -34,7 +34,7 @@ from cutegen_core.propose.llm.setting_rules import (
     settings_error,
 )
 from cutegen_core.records.errors import UsageError
-from cutegen_core.records.event import Role
+from cutegen_core.records.event import Role, SessionSettings
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -56,6 +56,7 @@ class ModelSettings:
         total_timeout_s: for one whole answer.
         retries: after the first attempt, only while nothing has been streamed.
         price_in_per_million, price_out_per_million: in the person's own currency; None where unknown.
+        price_cached_per_million: of prompt tokens that the server had kept; None where they cost as much as others.
     """
 
     name: Line
@@ -72,6 +73,7 @@ class ModelSettings:
     retries: Retries = 3
     price_in_per_million: Price | None = None
     price_out_per_million: Price | None = None
+    price_cached_per_million: Price | None = None
 
     @model_validator(mode="wrap")
     @classmethod
@@ -87,7 +89,14 @@ class ModelSettings:
             raise SettingsError("max_output_tokens", "max_output_tokens must be smaller than context_tokens")
         if (self.price_in_per_million is None) != (self.price_out_per_million is None):
             raise SettingsError("price_in_per_million", "give both prices or none")
+        if self.price_cached_per_million is not None and self.price_in_per_million is None:
+            raise SettingsError("price_cached_per_million", "a price of cached tokens needs the other two")
         return self
+
+    @property
+    def has_prices(self) -> bool:
+        """Whether the cost of a call is known."""
+        return self.price_in_per_million is not None
 
     @property
     def prompt_tokens_max(self) -> int:
@@ -122,6 +131,11 @@ class Models:
         if not self.settings:
             raise UsageError(f"no language model is set up. Add one on the Setup page or in {path()}.")
         return self.settings[0]
+
+    def asked(self, session: SessionSettings, roles: Iterable[Role]) -> tuple[ModelSettings, ...]:
+        """Return the models that a session asks for these roles: those that it names, or each role's own."""
+        several = session.effort.models or ((session.model,) if session.model else ())
+        return tuple(map(self.named, several)) if several else tuple(map(self.of, roles))
 
 
 def path() -> Path:

@@ -103,7 +103,7 @@ class RequestAttempt:
         self._started = time.monotonic()
         self._latest = self._started
         self._shows_thinking = False
-        self._numbers: tuple[int, int] | None = None
+        self._counted: TokenUsage | None = None
 
     @property
     def streamed(self) -> bool:
@@ -112,8 +112,8 @@ class RequestAttempt:
 
     def usage(self, prompt_tokens: int) -> TokenUsage:
         """Return the tokens the server counted, else estimates; `prompt_tokens` is the estimate for the prompt."""
-        if self._numbers is not None:
-            return TokenUsage(*self._numbers)
+        if self._counted is not None:
+            return self._counted
         texts = (self.answer, self.thinking, self.refusal)
         return TokenUsage(prompt_tokens, sum(estimate_tokens(t.full_text()) for t in texts), estimated=True)
 
@@ -172,7 +172,7 @@ class RequestAttempt:
     def _take(self, event: object) -> None:
         if not isinstance(event, dict):
             raise UnreadableAnswerError("a piece of its stream is not an object")
-        self._numbers = _token_numbers(event.get("usage")) or self._numbers
+        self._counted = _counted(event.get("usage")) or self._counted
         choices = event.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         if not isinstance(choice, dict) or choice.get("index", 0) not in (0, None):
@@ -270,8 +270,8 @@ def request_body(
     return body
 
 
-def _token_numbers(usage: object) -> tuple[int, int] | None:
-    """Return prompt and completion tokens if the server gives plausible ones."""
+def _counted(usage: object) -> TokenUsage | None:
+    """Return the server's numbers if they are plausible."""
     if not isinstance(usage, dict):
         return None
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
@@ -279,7 +279,13 @@ def _token_numbers(usage: object) -> tuple[int, int] | None:
         return None
     if prompt + completion > _MOST_TOKENS:
         return None
-    return prompt, completion
+    return TokenUsage(prompt, completion, cached_tokens=_cached(usage.get("prompt_tokens_details"), prompt))
+
+
+def _cached(details: object, prompt: int) -> int:
+    """Return how much of the prompt the server had kept, 0 where it does not say."""
+    cached = details.get("cached_tokens") if isinstance(details, dict) else None
+    return cached if type(cached) is int and 0 <= cached <= prompt else 0
 
 
 __all__ = ["CUT", "REPLY_CHARACTERS_MAX", "RequestAttempt", "StreamText", "request_body"]

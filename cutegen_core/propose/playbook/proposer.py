@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from cutegen_core.propose.playbook import NotInPlaybook, Target, Variant, cute_features, propose, redirect, understood
-from cutegen_core.propose.port import Answer, Declined, Finished, Proposal, ProposalRequest, WantsStudy
+from cutegen_core.propose.port import Answer, Declined, Finished, Proposal, ProposalRequest, WantsStudy, Width
 from cutegen_core.records.candidate import Author, content_key
 from cutegen_core.records.decision import StudyKind
 
@@ -31,6 +31,10 @@ class PlaybookProposer:
         if not fresh:
             return Finished(f"all {len(variants)} kernels of the playbook were tried")
         return _proposal(fresh[0], variants)
+
+    def width(self, done: int) -> Width:
+        """Return one: another kernel of the playbook's is another step."""
+        return Width()
 
 
 def kernels_for(request: ProposalRequest) -> tuple[Variant, ...]:

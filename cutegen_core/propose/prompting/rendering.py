@@ -94,6 +94,7 @@ def _render(
             attempts=request.attempts,
             instruction=request.instruction,
             standing=request.standing,
+            others_try=request.others_try,
             unusable=_unusable(request),
             locked=locked_regions(request.base.source) if request.base else (),
             exemplars=exemplars,

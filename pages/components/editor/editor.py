@@ -218,4 +218,4 @@ def _write(store: Store, name: str, field: TextField, edit: Edit) -> None:
     draft = store.draft(name)
     if draft is not None:
         field.seen = draft
-        ui_state.put(field.key, draft.text)
+        ui_state.replace(field.key, draft.text)

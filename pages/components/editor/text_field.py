@@ -17,15 +17,19 @@ from pages.components.shared.texts import note
 
 @dataclass
 class TextField:
-    """A plain text field: its key, and the draft that it last saved or loaded."""
+    """A plain text field: its name, and the draft that it last saved or loaded."""
 
-    key: str
+    name: str
     seen: Draft
 
+    @property
+    def key(self) -> str:
+        return ui_state.field_key(self.name)
 
-def take_over(key: str, draft: Draft) -> TextField:
-    """Return the field with this key; it shows the draft unless something else was typed into it."""
-    field = ui_state.kept(f"field-{key}", lambda: TextField(key, draft))
+
+def take_over(name: str, draft: Draft) -> TextField:
+    """Return the field with this name; it shows the draft unless something else was typed into it."""
+    field = ui_state.kept(f"field-{name}", lambda: TextField(name, draft))
     if ui_state.text(field.key) in ("", field.seen.text):
         ui_state.put(field.key, draft.text)
         field.seen = draft
@@ -60,10 +64,10 @@ def render_choice(store: Store, name: str, field: TextField, draft: Draft) -> No
         st.button(USE_OTHER, key="edit-theirs", on_click=ui_state.noted(_take_theirs, field, draft))
 
 
-def forget(key: str) -> None:
+def forget(name: str) -> None:
     """Forget the field's text and what it saw."""
-    ui_state.forget(key)
-    ui_state.forget(f"field-{key}")
+    ui_state.replace(ui_state.field_key(name), "")
+    ui_state.forget(f"field-{name}")
 
 
 def _keep_mine(store: Store, name: str, field: TextField, draft: Draft) -> None:
@@ -73,4 +77,4 @@ def _keep_mine(store: Store, name: str, field: TextField, draft: Draft) -> None:
 
 def _take_theirs(field: TextField, draft: Draft) -> None:
     field.seen = draft
-    ui_state.put(field.key, draft.text)
+    ui_state.replace(field.key, draft.text)

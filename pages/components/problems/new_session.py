@@ -13,7 +13,7 @@ from cutegen_core.propose.astra.strategy import ROLES
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES, answerers, strategies_for
-from cutegen_core.records.decision import Autonomy, Effort, Gate, Ideas
+from cutegen_core.records.decision import MOST_CANDIDATES, Autonomy, Effort, Gate, Ideas
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.records.problem import Problem
@@ -59,7 +59,9 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
         if llm.ready and not llm.model and AnsweredBy.LLM in answers.values():
             _models_of([role for role, who in answers.items() if who is AnsweredBy.LLM])
     with st.container():
-        effort = _effort(name, strategy) if {AnsweredBy.LLM, AnsweredBy.PERSON} & set(asked) else Effort()
+        effort = (
+            _effort(name, strategy, llm, proposer) if {AnsweredBy.LLM, AnsweredBy.PERSON} & set(asked) else Effort()
+        )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         gates = st.segmented_control(
             "Review before", reviewed, selection_mode="multi", default=list(start.default_gates(strategy)),
@@ -92,8 +94,8 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
         )
 
 
-def _effort(name: str, strategy: str) -> Effort:
-    """Draw how many ideas a step may try, where the strategy's plan is not one of its roles, and what is enough."""
+def _effort(name: str, strategy: str, llm: Llm, proposer: AnsweredBy) -> Effort:
+    """Draw how much a step may try, where the strategy's plan is not one of its roles, and what ends the session."""
     first, second = st.columns([1.6, 2])
     ideas = Ideas.ONE
     with first:
@@ -102,13 +104,50 @@ def _effort(name: str, strategy: str) -> Effort:
     with second:
         usual = round(100 * Effort().enough)
         enough = st.number_input(
-            "Stop at this share of the bound, % (0: never)",
-            0,
-            100,
-            usual,
-            key=f"new-enough-{name}",
+            "Stop at this share of the bound, % (0: never)", 0, 100, usual, key=f"new-enough-{name}"
         )
-    return Effort(ideas, int(enough) / 100)
+    several = STRATEGIES[strategy].several and proposer is AnsweredBy.LLM
+    with st.container():
+        limits = _limits(name, llm, several=several) if llm.names else {}
+    return Effort(ideas, int(enough) / 100, **limits)  # type: ignore[arg-type]
+
+
+def _limits(name: str, llm: Llm, *, several: bool) -> dict[str, object]:
+    """Draw what only a language model needs: several candidates a step, and further limits; 0 is no limit."""
+    with st.expander("Candidates a step, budgets of time and money, the worth of a percent"):
+        first, second = st.columns([1, 2.6])
+        with first:
+            width = st.number_input(
+                "Candidates a step", 1, MOST_CANDIDATES, 1, key=f"new-width-{name}", disabled=not several,
+                help="All are written, compiled and tested, and the best is kept. Each costs its tokens.",
+            )  # fmt: skip
+        with second:
+            models = st.multiselect(
+                "Models that write them in turn", llm.names, key=f"new-models-{name}", format_func=show_hidden,
+                disabled=not several or len(llm.names) < 2, max_selections=MOST_CANDIDATES,
+                placeholder="the session's model" if len(llm.names) > 1 else "needs a second model on the Setup page",
+            )  # fmt: skip
+        chosen = tuple(models) if several else ()
+        unpriced = llm.unpriced(chosen)
+        minutes, money, tokens, price = (
+            column.number_input(
+                label,
+                0.0,
+                1e12,
+                0.0,
+                key=f"new-{key}-{name}",
+                format="%g",
+                disabled=bool(unpriced) and key in _IN_MONEY,
+            )
+            for column, (key, label) in zip(st.columns(4), _LIMITS.items(), strict=True)
+        )
+        if unpriced:
+            quiet(f"Money needs the prices of {', '.join(map(show_hidden, unpriced))}: set them on the Setup page.")
+        quiet(_WORTH)
+    given = {"max_minutes": minutes, "tokens_per_percent": tokens}
+    given |= {} if unpriced else {"max_cost": money, "cost_per_percent": price}
+    width = max(int(width), len(chosen)) if several else 1
+    return {"width": width, "models": chosen} | {key: value for key, value in given.items() if value}
 
 
 def _strategy(name: str, problem: Problem) -> str:
@@ -180,11 +219,17 @@ def runs_on(device: Device) -> str:
 
 
 class Llm(NamedTuple):
-    """The choices for a language model; `model` "" uses the model of each role."""
+    """The choices for a language model; `model` "" uses the model of each role, `names` are all that are set up."""
 
     ready: bool = True
     model: str = ""
     max_tokens: int | None = None
+    names: tuple[str, ...] = ()
+
+    def unpriced(self, chosen: Sequence[str]) -> list[str]:
+        """Return the models without prices among those that a session asks; `chosen` write candidates in turn."""
+        asked = chosen or ([self.model] if self.model else self.names)
+        return [name for name in asked if not model_settings.read().named(name).has_prices]
 
 
 def choose_model(name: str) -> Llm:
@@ -212,7 +257,7 @@ def choose_model(name: str) -> Llm:
             "Token budget, prompts plus replies (0: no limit)", 0, 1_000_000_000, DEFAULT_TOKENS, 50_000,
             key=f"new-tokens-{name}",
         )  # fmt: skip
-    return Llm(True, model, int(budget) or None)
+    return Llm(True, model, int(budget) or None, tuple(s.name for s in models.settings))
 
 
 def _model_words(models: Models, name: str) -> str:
@@ -235,6 +280,17 @@ def render_path() -> None:
     quiet(f"Each file runs in its own sandboxed process, {SANDBOXED}.")
 
 
+_LIMITS = {
+    "minutes": "Minutes (0: no limit)",
+    "money": "Money (0: no limit)",
+    "worth-tokens": "1 % less time is worth, tokens",
+    "worth-money": "1 % less time is worth, money",
+}
+_IN_MONEY = ("money", "worth-money")
+_WORTH = (
+    "Minutes count while the session works. With a worth, it ends when the next step is expected to cost more than "
+    "what it is expected to bring: the headroom to the bound times the share of it that the steps so far took."
+)
 _ROLE_HELP = {
     Role.TESTING: "Writes further test workloads, as data. They judge once the existing kernel passes them and its "
     "mutants fail.",

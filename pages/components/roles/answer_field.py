@@ -36,12 +36,12 @@ def render_field(store: Store, view: SessionView, gate: OpenGate, label: str, *,
     field = text_field.take_over(name, draft)
     text_field.render_choice(store, name, field, draft)
     st.text_area(
-        label, key=name, height=height, label_visibility="collapsed", persist_state="session",
+        label, key=field.key, height=height, label_visibility="collapsed", persist_state="session",
         on_change=ui_state.noted(text_field.keep, store, name, field),
     )  # fmt: skip
     with st.container():  # always there, so that what is below keeps its place
         wrong = ui_state.held(f"wrong-{name}", tuple)
-        if wrong and wrong[0] == ui_state.text(name):
+        if wrong and wrong[0] == ui_state.text(field.key):
             st.html(f'<div class="cg-field-error" role="alert">✗ Not sent: {escape_html(wrong[1])}</div>')
 
 
@@ -58,14 +58,15 @@ def forget(name: str) -> None:
 
 def _submit(store: Store, view: SessionView, gate: OpenGate, empty: str) -> None:
     name, seen = name_of(view, gate), view.state.meaning_seq
-    typed = ui_state.text(name)
+    key = ui_state.field_key(name)
+    typed = ui_state.text(key)
     wrong = find_fault(gate.role or Role.PROPOSER, typed, view.problem, base_of(store, view)) if typed.strip() else ""
     if wrong:
         _keep_wrong(store, name, gate, typed)
         ui_state.put(f"wrong-{name}", (typed, wrong))
         return
     ui_state.choose(
-        view.id, lambda text: Decision(DecisionKind.REPLY, seen, gate=gate.gate, text=text), name, empty
+        view.id, lambda text: Decision(DecisionKind.REPLY, seen, gate=gate.gate, text=text), key, empty
     )  # fmt: skip
 
 

@@ -152,4 +152,4 @@ def _refused(store: Store, chosen: Chosen, why: str) -> None:
 def _emptied(chosen: Chosen) -> None:
     """Empty the field of a sent instruction, unless it was typed in since."""
     if ui_state.text(chosen.text_key).strip() == chosen.decision.text.strip():
-        ui_state.put(chosen.text_key, "")
+        ui_state.replace(chosen.text_key, "")

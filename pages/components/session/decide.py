@@ -12,8 +12,9 @@ from typing import NamedTuple
 import streamlit as st
 
 from cutegen_core import views
-from cutegen_core.records.decision import Decision, DecisionKind, Gate
+from cutegen_core.records.decision import Decision, DecisionKind, Gate, Limit
 from cutegen_core.records.event import Role, SessionState
+from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Draft, Store
 from cutegen_core.views import SessionView, StepView
 from pages.components.access import access
@@ -164,7 +165,7 @@ def _hint_and_chips(store: Store, view: SessionView, shown: StepView | None) -> 
         for number, chip in enumerate(chips):
             st.button(
                 plain_label(chip), key=f"chip-{number}", type="tertiary", disabled=not _answerable(view),
-                on_click=ui_state.noted(ui_state.put, _answer_key(view), chip),
+                on_click=ui_state.noted(ui_state.replace, _answer_key(view), chip),
                 help="Copies this into the instruction field; press Redirect to send it.",
             )  # fmt: skip
 
@@ -260,16 +261,34 @@ def _approve(store: Store, view: SessionView, shown: StepView | None) -> _Button
 
 
 def _budget(view: SessionView) -> _Button:
-    """Make the button that raises the budget that is used up, of steps or tokens."""
-    state = view.state
-    steps, tokens, label = state.max_steps + BUDGET_STEP, None, f"Raise to {state.max_steps + BUDGET_STEP} steps"
-    if state.max_tokens is not None and (state.open_step or state.spent_steps < state.max_steps):
-        steps, tokens = state.max_steps, state.max_tokens + MORE_TOKENS
-        label = f"Raise to {tokens:,} tokens"
+    """Make the button that raises the budget that is used up; of money and minutes by what was given at first."""
+    state, effort = view.state, view.state.settings.effort
+    steps, raised = state.max_steps, dict[str, float]()
+    match _spent(state):
+        case Limit.TOKENS if state.max_tokens is not None:
+            raised = {"max_tokens": state.max_tokens + MORE_TOKENS}
+            label = f"Raise to {raised['max_tokens']:,} tokens"
+        case Limit.MONEY if state.max_cost is not None:
+            raised = {"max_cost": state.max_cost + (effort.max_cost or state.max_cost)}
+            label = f"Raise to {raised['max_cost']:g} in money"
+        case Limit.MINUTES if state.max_minutes is not None:
+            raised = {"max_minutes": state.max_minutes + (effort.max_minutes or state.max_minutes)}
+            label = f"Raise to {raised['max_minutes']:g} minutes"
+        case _:
+            steps += BUDGET_STEP
+            label = f"Raise to {steps} steps"
     return _Button(
         "decide-budget", label, "M", True,
-        lambda _: Decision(DecisionKind.BUDGET, max_steps=steps, max_tokens=tokens), primary=True,
+        lambda _: Decision(DecisionKind.BUDGET, max_steps=steps, **raised), primary=True,  # type: ignore[arg-type]
     )  # fmt: skip
+
+
+def _spent(state: State) -> Limit:
+    """Return the budget that ended the session; older ones did not write down which."""
+    if state.spent is not None:
+        return state.spent
+    of_tokens = state.max_tokens is not None and (state.open_step or state.spent_steps < state.max_steps)
+    return Limit.TOKENS if of_tokens else Limit.STEPS
 
 
 def _rewind(view: SessionView, shown: StepView | None) -> _Button:
@@ -327,4 +346,4 @@ def _answerable(view: SessionView) -> bool:
 
 
 def _answer_key(view: SessionView) -> str:
-    return f"answer-{view.id}"
+    return ui_state.field_key(f"answer-{view.id}")

@@ -8,7 +8,7 @@ from cutegen_core import views
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
 from cutegen_core.records.event import AnsweredBy, SessionSettings, SessionState
 from cutegen_core.records.trial import ExecutorKind
-from cutegen_core.records.wording import factor_words, lowered, micros, pace, percent, ratio
+from cutegen_core.records.wording import counted, factor_words, lowered, micros, pace, percent, ratio
 from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, gnn
@@ -55,6 +55,8 @@ def _facts(view: SessionView, speed: str) -> str:
         _fact("proposer", _proposer(view)),
         _fact("steps", f"{state.spent_steps} of {state.max_steps}"),
         _tokens(view),
+        _money(state),
+        _minutes(state),
     ]
     return "".join(parts)
 
@@ -109,6 +111,24 @@ def _tokens(view: SessionView) -> str:
     paid = views.price(state).words
     title = f"{title}; {paid}" if paid else title
     return _fact("tokens", f"{state.tokens:,}{of}{' (reserved)' if reserved else ''}", title) + _each(state)
+
+
+def _money(state: State) -> str:
+    """Write what the calls cost, where the models have prices."""
+    if state.cost is None and state.max_cost is None:
+        return ""
+    of = f" of {state.max_cost:g}" if state.max_cost is not None else ""
+    unknown = sum(call.cost is None for step in state.steps for call in step.calls if call.model)
+    without = f"; {counted(unknown, 'call')} without a known price not included" if unknown else ""
+    return _fact("money", f"{state.cost or 0:.4g}{of}", f"in the currency of the models' prices{without}")
+
+
+def _minutes(state: State) -> str:
+    """Write how long the session has worked, where that is limited."""
+    if state.max_minutes is None:
+        return ""
+    worked = f"{state.worked_s / 60:.1f} of {state.max_minutes:g} min"
+    return _fact("worked", worked, "while it works; the time in which it waits for you does not count")
 
 
 def _each(state: State) -> str:

@@ -21,7 +21,7 @@ def is_open(view: SessionView) -> bool:
 
 def text_key(view: SessionView) -> str:
     """Return the field's key, a new one at every opening of the gate, so that no later prompt overwrites the text."""
-    return f"prompt-{view.id}-{view.state.gate.seq if view.state.gate else 0}"
+    return ui_state.field_key(f"prompt-{view.id}-{view.state.gate.seq if view.state.gate else 0}")
 
 
 def send(store: Store, view: SessionView) -> ui_state.MakeDecision:
@@ -51,7 +51,7 @@ def render_prompt_gate(store: Store, view: SessionView) -> None:
             on_click=ui_state.noted(ui_state.choose, view.id, send(store, view), key, EMPTY),
         )  # fmt: skip
         st.button("Restore", key="prompt-restore", disabled=text == original,
-                  on_click=ui_state.noted(ui_state.put, key, original))  # fmt: skip
+                  on_click=ui_state.noted(ui_state.replace, key, original))  # fmt: skip
         changed = "unchanged" if text == original else "edited by you"
         left_out = gate.note.partition("left out:")[2].strip()
         quiet(

@@ -41,8 +41,12 @@ _NUMBERS = {
 _MAYBE = {
     "temperature": "Temperature",
     "price_in_per_million": "Price per million input tokens",
+    "price_cached_per_million": "Price per million cached input tokens",
     "price_out_per_million": "Price per million output tokens",
 }
+
+
+_UNSAID = {"temperature": "server default", "price_cached_per_million": "as other input"}
 
 
 def render_models() -> None:
@@ -102,7 +106,7 @@ def _form(settings: ModelSettings | None) -> None:
                     label,
                     "" if value is None else _plain(value),
                     key=f"{key}-{name}",
-                    placeholder="unknown" if name.startswith("price") else "server default",
+                    placeholder=_UNSAID.get(name, "unknown"),
                 )
             st.text_area("Extra request fields, JSON", json.dumps(dict(shown.extra_body)) if shown.extra_body
                          else "", key=f"{key}-extra_body", height=68)  # fmt: skip

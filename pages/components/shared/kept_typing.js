@@ -6,7 +6,8 @@
 // 2. It is dropped when the server changes the field (its text was sent, or replaced by another), or when the field
 //    shows again what it showed before.
 // 3. The first time that a page shows the field, the text is put back and handed to the server. Where the field shows
-//    something else by then, which another tab has typed, the text is offered.
+//    something else by then, which another tab has typed, the text is offered. A field that is drawn anew before its
+//    text was handed to the server counts as shown for the first time.
 
 const FIELDS = '[data-testid="stTextArea"] textarea, [data-testid="stTextInput"] input';
 const SECRET = '[type="password"], [autocomplete="off"], [autocomplete*="password"]';
@@ -14,6 +15,7 @@ const PREFIX = "cutegen-typed ";
 const MOST = 40;
 const OLDEST_MS = 24 * 3600 * 1000;
 const SAID = 80;
+const TURN = /-turn-\d+/; // of a field that the server has replaced
 
 const entries = {
   get(name) {
@@ -36,21 +38,28 @@ const entries = {
 
 const page = () => `${location.pathname}?${new URLSearchParams(location.search).get("id") ?? ""}`;
 
-/** The page and the field's key; "" for a field without one, or with a secret. */
-function nameOf(field) {
-  if (!field.matches?.(FIELDS) || field.matches(SECRET)) return "";
+/** The field's key, and its place in the box with that key; "" for a field without one. */
+function keyOf(field) {
   const box = field.closest('[class*="st-key-"]');
   if (!box) return "";
   const key = Array.from(box.classList).find((name) => name.startsWith("st-key-"));
-  return `${page()} ${key} ${Array.from(box.querySelectorAll(FIELDS)).indexOf(field)}`;
+  return `${key} ${Array.from(box.querySelectorAll(FIELDS)).indexOf(field)}`;
+}
+
+/** The page and the field's key without its turn; "" for a field without one, or with a secret. */
+function nameOf(field) {
+  if (!field.matches?.(FIELDS) || field.matches(SECRET)) return "";
+  const key = keyOf(field);
+  return key && `${page()} ${key.replace(TURN, "")}`;
 }
 
 class Keeper {
   constructor() {
-    this.live = new Map(); // name -> {field, before}, of fields that this page has shown
-    for (const type of ["beforeinput", "input"]) {
+    this.live = new Map(); // name -> {field, key, before, left}, of fields that this page has shown
+    for (const type of ["beforeinput", "input", "focusout"]) {
       document.addEventListener(type, (event) => this[type](event.target), { capture: true });
     }
+    addEventListener("pagehide", () => this.look()); // the last change may not have been looked at
     new MutationObserver(() => this.soon()).observe(document.body, { childList: true, subtree: true, attributes: true });
     this.clean();
     this.soon();
@@ -64,17 +73,29 @@ class Keeper {
     }
   }
 
+  know(name, field, before) {
+    this.live.set(name, { field, key: keyOf(field), before, left: true });
+  }
+
   beforeinput(field) {
     const name = nameOf(field);
-    if (name && this.live.get(name)?.field !== field) this.live.set(name, { field, before: field.value });
+    if (name && this.live.get(name)?.field !== field) this.know(name, field, field.value);
   }
 
   input(field) {
     const name = nameOf(field);
     const known = this.live.get(name);
     if (!name || known?.field !== field) return;
+    known.left = false;
+    if (this.offered?.name === name) this.offered.box.remove();
     if (field.value === known.before) entries.drop(name);
     else entries.put(name, { text: field.value, before: known.before, at: Date.now() });
+  }
+
+  /** Streamlit sends what was typed. */
+  focusout(field) {
+    const known = this.live.get(nameOf(field));
+    if (known?.field === field) known.left = true;
   }
 
   /** Once in a frame, however much the page changes. */
@@ -91,11 +112,13 @@ class Keeper {
     const here = new Map(Array.from(document.querySelectorAll(FIELDS), (field) => [nameOf(field), field]));
     for (const name of entries.names()) {
       const field = here.get(name);
-      if (!field || field.disabled) continue;
+      if (!field || (this.offered?.name === name && this.offered.box.isConnected)) continue;
       const known = this.live.get(name);
-      if (!known) this.first(name, field);
-      else if (known.field === field && field.value !== entries.get(name).text) this.changed(name);
-      else if (known.field !== field) this.live.set(name, { field, before: entries.get(name).before });
+      const isLost = known && known.field !== field && known.key === keyOf(field) && !known.left;
+      if (known && !isLost && field.value !== entries.get(name).text) this.changed(name);
+      else if (field.disabled) continue;
+      else if (!known || isLost) this.first(name, field);
+      else if (known.field !== field) this.know(name, field, known.before);
     }
   }
 
@@ -108,25 +131,19 @@ class Keeper {
 
   first(name, field) {
     const { text, before } = entries.get(name);
-    this.live.set(name, { field, before });
+    this.know(name, field, before);
     if (field.value === text) entries.drop(name);
     else if (field.value === before || field.value === "") this.putBack(field, text);
     else this.offer(name, field, text);
   }
 
-  /** As if it was typed and the field left. */
+  /** As if it was typed and the field left. The focus stays where it is: several fields may be put back at a time. */
   putBack(field, text) {
     const proto = field instanceof HTMLTextAreaElement ? HTMLTextAreaElement.prototype : HTMLInputElement.prototype;
-    const focused = document.activeElement;
-    field.focus({ preventScroll: true });
     Object.getOwnPropertyDescriptor(proto, "value").set.call(field, text);
     field.dispatchEvent(new Event("input", { bubbles: true }));
     // React has to draw the text before it takes the leaving for its end.
-    setTimeout(() => {
-      if (document.activeElement !== field) return;
-      field.blur();
-      if (focused?.isConnected) focused.focus({ preventScroll: true });
-    });
+    setTimeout(() => field.dispatchEvent(new FocusEvent("focusout", { bubbles: true })));
   }
 
   offer(name, field, text) {

@@ -27,6 +27,8 @@ _TAB = "tab"
 _REDRAW = "redraw"
 _EDITING = "editing"
 _OPENING = "opening"
+_TURNS = "turns"
+_TURN = "-turn-"  # kept_typing.js knows it too
 
 
 class Click(NamedTuple):
@@ -191,6 +193,25 @@ def take_text(key: str) -> str:
     typed = str(st.session_state.get(key) or "")
     st.session_state[key] = ""
     return typed
+
+
+def field_key(name: str) -> str:
+    """Return the key of a text field whose text the page replaces at times, of the field's latest turn."""
+    turn = kept(_TURNS, dict[str, int]).get(name, 0)
+    return f"{name}{_TURN}{turn}" if turn else name
+
+
+def replace(key: str, value: str) -> None:
+    """Draw a new field with this text in place of the field with this key, unless that was replaced meanwhile.
+
+    A browser that is slow goes on sending the text it shows, which would undo a `put`; its text of an old field is
+    dropped.
+    """
+    name = key.partition(_TURN)[0]
+    if field_key(name) == key:
+        turns = kept(_TURNS, dict[str, int])
+        turns[name] = turns.get(name, 0) + 1
+        put(field_key(name), value)
 
 
 def put_once(key: str, value: object) -> None:

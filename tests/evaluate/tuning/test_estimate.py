@@ -48,6 +48,14 @@ def test_tensor_cores_do_a_float32_product_in_three_passes():
     assert of({"MMA": 64}).arithmetic_us == pytest.approx(3 * 66.9 / 495 * of(LARGE).bound_us)
 
 
+def test_no_estimate_lies_below_the_least_that_the_fastest_pipe_allows():
+    on_tensor_cores, in_floats = of({"MMA": 64}), of(LARGE)
+    assert on_tensor_cores.least_us == in_floats.least_us < in_floats.bound_us
+    assert on_tensor_cores.us >= on_tensor_cores.least_us > 0.9 * on_tensor_cores.us
+    rows = of({"global load 128-bit": 2}, ROWS)
+    assert rows.least_us == rows.bound_us <= rows.us
+
+
 def test_halves_without_tensor_cores_take_the_fp32_pipe():
     work = Work(PRODUCT.moved_bytes, {"float16": 2 * N**3})
     assert of(LARGE, work).us > 10 * of({"MMA": 64}, work).us

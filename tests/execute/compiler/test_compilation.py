@@ -212,6 +212,23 @@ def test_c_and_cpp_names_that_nvrtc_lacks_are_there(compiler):
     assert result.status is Status.PASSED, result.log
 
 
+def test_elements_of_cutes_tuples_are_libcudacxx_s(compiler):
+    """The prelude itself answers for the first four elements."""
+    types = "char, short, int, long, float, double"
+    same = "  ".join(
+        f"static_assert(is_same_v<cuda::std::tuple_element_t<{at}, {const} cute::tuple<{types}>>, "
+        f"cuda::std::tuple_element_t<{at}, {const} cuda::std::tuple<{types}>>>);\n"
+        for at in range(6)
+        for const in ("", "const")
+    )
+    use = (
+        "auto made = cute::make_tuple(1.0f, 2, cute::make_tuple(v, cute::_6{}), 7, 8);\n"
+        "  out[0] = cute::get<0>(cute::get<2>(made)) + cute::get<4>(made);"
+    )
+    result = compiler.compile(parse(with_line("", body_with(f"float v = x[0];\n  {same}  {use}"))))
+    assert result.status is Status.PASSED, result.log
+
+
 @pytest.mark.parametrize("arch", [pytest.param(a, marks=pytest.mark.thorough) for a in ("sm_80", "sm_100a", "sm_120a")])
 @pytest.mark.slow
 def test_every_architecture_compiles(workspace, arch):

@@ -591,6 +591,51 @@ def test_a_session_ends_where_the_measured_time_is_near_a_bound_that_no_other_pi
     assert isinstance(CutegenStrategy().respond(replace(request, instruction="go on")), Ask)
 
 
+def paid(step, tokens, us=None, money=None):
+    """A step that took these tokens; with a time it was promoted."""
+    return Attempt(
+        step, f"idea {step}", str(step), Status.PASSED, "", us is not None, us=us, tokens=tokens, money=money
+    )
+
+
+# The seed is not counted; then 40 -> 20 µs takes 20 of 30 µs of headroom, and another step takes nothing:
+# share (1 + 2/3 + 0) / 3, headroom 1 - 10 / 20, gain 27.8 %, price 400 tokens or 0.04.
+PAID = (paid(1, 9000, 40.0), paid(2, 300, 20.0, 0.03), paid(3, 500, money=0.05))
+
+
+BEATABLE = (bound("graph", "fp32", 1.0, 19.0), bound("compulsory", "tf32", 1.0, 10.0))
+
+
+@pytest.mark.parametrize(
+    ("worth", "attempts", "bounds", "said"),
+    [
+        ({"tokens_per_percent": 15}, PAID, (bound("graph", "bf16", 10.0, 1.0),), ""),
+        ({"tokens_per_percent": 14}, PAID, (bound("graph", "bf16", 10.0, 1.0),),
+         "28 % for 400 tokens, and 1 % is worth 14: 50 % of the best's time of 20 µs lie above its bound of 10 µs, "
+         "and 2 steps let expect 56 % of that"),
+        ({"cost_per_percent": 0.0015}, PAID, (bound("graph", "bf16", 10.0, 1.0),), ""),
+        ({"cost_per_percent": 0.0014}, PAID, (bound("graph", "bf16", 10.0, 1.0),),
+         "28 % for 0.04 in money, and 1 % is worth 0.0014:"),
+        ({"tokens_per_percent": 0.1}, PAID[:1], (bound("graph", "bf16", 10.0, 1.0),), ""),
+        ({"tokens_per_percent": 0.1}, PAID, (), ""),
+        ({}, PAID, (bound("graph", "bf16", 19.9, 1.0),), ""),
+        ({"tokens_per_percent": 1e9}, PAID, (bound("graph", "bf16", 20.0, 1.0),), "expected to bring 0 %"),
+        ({"tokens_per_percent": 15}, PAID, BEATABLE, ""),
+        ({"tokens_per_percent": 14}, PAID, BEATABLE,
+         "lie above its bound of 10 µs"),
+    ],
+)  # fmt: skip
+def test_a_session_ends_where_the_next_step_is_expected_to_cost_more_than_it_brings(
+    request_for, worth, attempts, bounds, said
+):
+    request = measured_request(request_for("relu"), 20.0, *bounds)
+    request = replace(request, effort=Effort(enough=0, **worth), attempts=attempts, swept=True)
+    answer = CutegenStrategy().respond(request)
+    assert isinstance(answer, Finished if said else Ask), answer
+    assert not said or said in answer.reason
+    assert isinstance(CutegenStrategy().respond(replace(request, instruction="go on")), Ask)
+
+
 @pytest.mark.parametrize(
     ("ideas", "title", "how_many", "first"),
     [

@@ -2,6 +2,8 @@
 // Precompiled once a server. The emulator gives candidates the same names through the host's own headers.
 #pragma once
 
+#include "cutegen_tuple_element.cuh"
+
 #include <cute/tensor.hpp>
 #include <cuda_fp16.h>
 #include <cuda_bf16.h>

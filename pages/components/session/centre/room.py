@@ -49,7 +49,7 @@ def _has_evidence(view: SessionView, shown: StepView | None) -> bool:
     if shown is None:
         return False
     repairs = shown.step.repair and shown.step.number > 1
-    studied = bool(shown.step.sweep or views.roles_of(view.state))
+    studied = bool(shown.step.sweep or shown.step.alternatives or views.roles_of(view.state))
     return bool(shown.trial) or repairs or studied or live_log.is_running(view, shown) or panes_are_asked_for()
 
 

@@ -61,6 +61,8 @@ def _telling(view: SessionView, shown: StepView, trial: Trial | None) -> str:
     """Return the key of the pane that explains the verdict; before there is one, what the roles start from."""
     if shown.step.sweep:
         return "sweep"
+    if trial is None and shown.step.alternatives:
+        return "candidates"
     if trial is None and shown.step.base and views.roles_of(view.state):
         return "shapes"
     if trial is not None and trial.performance is not None:

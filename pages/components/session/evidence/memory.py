@@ -59,11 +59,13 @@ def _field(
     key: str, value: str, button: str, label: str, make: ui_state.MakeDecision, view: SessionView, placeholder: str = ""
 ) -> None:
     """Draw a field that keeps what is typed; show a value saved elsewhere, and a button that takes it over."""
+    shown = f"{key}-seen"
+    key = ui_state.field_key(key)
     ui_state.put_once(key, value)
-    if not ui_state.text(key).strip() and value != ui_state.text(f"{key}-seen"):  # an empty field was saved
+    if not ui_state.text(key).strip() and value != ui_state.text(shown):  # an empty field was saved
         ui_state.put(key, value)
     if value.strip() == ui_state.text(key).strip():
-        ui_state.put(f"{key}-seen", value)
+        ui_state.put(shown, value)
     read_only = view.state.settings.imported
     st.text_area(label, key=key, height=90, label_visibility="collapsed", placeholder=placeholder, disabled=read_only,
                  persist_state="session")  # fmt: skip
@@ -71,6 +73,6 @@ def _field(
         st.button(
             label, key=button, disabled=read_only, on_click=ui_state.noted(ui_state.choose_as_typed, view.id, make, key)
         )
-        if value != ui_state.text(f"{key}-seen"):
-            st.button(USE_OTHER, key=f"{button}-other", on_click=ui_state.noted(ui_state.put, key, value))
+        if value != ui_state.text(shown):
+            st.button(USE_OTHER, key=f"{button}-other", on_click=ui_state.noted(ui_state.replace, key, value))
             quiet(f"▲ Saved now: {value or 'nothing'}")

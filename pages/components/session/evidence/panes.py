@@ -4,6 +4,7 @@ its module, and a line in `PANES`.
 
 from __future__ import annotations
 
+from pages.components.session.evidence.candidates import has_several, render_candidates
 from pages.components.session.evidence.correctness import render_correctness
 from pages.components.session.evidence.log import render_log
 from pages.components.session.evidence.memory import render_memory
@@ -28,5 +29,6 @@ PANES: tuple[Pane, ...] = (
     Pane("shapes", "shapes", render_shapes, needs_trial=False),
     Pane("prompt", "prompt", lambda given: render_exchanges(given.shown), needs_trial=False),
     Pane("memory", "memory", lambda given: render_memory(given.view, given.shown), needs_trial=False),
+    Pane("candidates", "candidates", render_candidates, shown_when=has_several, needs_trial=False),
     Pane("sweep", "sweep", render_sweep, shown_when=is_swept, needs_trial=False),
 )
