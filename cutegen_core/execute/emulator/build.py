@@ -33,7 +33,7 @@ _MESSAGE = re.compile(
 )
 
 
-class _Block(NamedTuple):
+class _CompilerError(NamedTuple):
     """An error with its notes.
 
     Attributes:
@@ -173,7 +173,7 @@ def _describe_limit(limit: str, timeout_s: float) -> str:
 
 def read_diagnostics(log: str, names: Sequence[str]) -> tuple[Diagnostic, ...]:
     """Read the compiler's errors; an error in a header gets the line of the kernel file that led there."""
-    blocks: list[_Block] = []
+    blocks: list[_CompilerError] = []
     included = 0
     for line in log.splitlines():
         if found := _INCLUDED.match(line):
@@ -183,13 +183,13 @@ def read_diagnostics(log: str, names: Sequence[str]) -> tuple[Diagnostic, ...]:
             continue
         if match["severity"] != "note" or not blocks:
             included = 0 if match["file"] in (PROGRAM_NAME, PLAN_FILE) else included
-            blocks.append(_Block(included, []))
+            blocks.append(_CompilerError(included, []))
         blocks[-1].messages.append(match)
     errors = [b for b in blocks if "error" in b.messages[0]["severity"]]
     return tuple(_read_diagnostic(block, names) for block in errors[:_MOST_DIAGNOSTICS])
 
 
-def _read_diagnostic(found: _Block, names: Sequence[str]) -> Diagnostic:
+def _read_diagnostic(found: _CompilerError, names: Sequence[str]) -> Diagnostic:
     block, head = found.messages, found.messages[0]
     notes = tuple(f"{m['file']}:{m['line']}: {m['text']}" for m in block[1:])
     if head["file"] == PLAN_FILE:
