@@ -247,8 +247,13 @@ def _first(values: OutputValues, wrong: Mask) -> tuple[Mismatch, ...]:
     flat = np.flatnonzero(wrong)[:_FIRST]
     got, want = values.got.reshape(-1), values.want.reshape(-1)
     return tuple(
-        Mismatch(tuple(int(i) for i in np.unravel_index(k, wrong.shape)), float(got[k]), float(want[k])) for k in flat
+        Mismatch(tuple(int(i) for i in np.unravel_index(k, wrong.shape)), _number(got[k]), _number(want[k]))
+        for k in flat
     )
+
+
+def _number(value: np.generic) -> int | float:
+    return float(value) if value.dtype.kind == "f" else int(value)
 
 
 def describe_mismatch(values: OutputValues, wrong: Mask, tolerance: Tolerance) -> str:

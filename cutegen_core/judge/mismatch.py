@@ -33,7 +33,7 @@ def find_pattern(got: Array, want: Array, wrong: Mask, poison: Mask) -> str:
 def _whole(got: Array, want: Array, poison: Mask) -> str:
     """Describe a pattern of the whole output, or return "" if none fits."""
     if poison.all():
-        return "untouched: no element was written"
+        return f"untouched: no element was written{_or_written(got)}"
     if got.dtype.kind == "f" and np.isnan(got).all():
         return "NaN everywhere"
     if got.size > 1 and bool((got == got.reshape(-1)[0]).all()) and not _constant(want):
@@ -45,9 +45,12 @@ def _whole(got: Array, want: Array, poison: Mask) -> str:
 
 def _explains(got: Array, other: Array, want: Array) -> bool:
     """Return whether `got` is `other` far better than it is `want`: values that are merely close explain nothing."""
-    if not _alike(got, other):
-        return False
-    return _distance(got, other) <= _FAR_BETTER * _distance(got, want)
+    return _alike(got, other) and _leaves_little(_distance(got, other), _distance(got, want))
+
+
+def _leaves_little(left: float, error: float) -> bool:
+    """Return whether little of the error is left; of one that float64 does not show, nothing is known."""
+    return error > 0 and left <= _FAR_BETTER * error
 
 
 def _distance(left: Array, right: Array) -> float:
@@ -67,7 +70,7 @@ def _rearranged(got: Array, want: Array) -> str:
     if shift:
         return f"got is want shifted by {shift} element{'s' if abs(shift) > 1 else ''}"
     ours, theirs = np.sort(got, axis=None), np.sort(want, axis=None)
-    if _alike(ours, theirs) and _distance(ours, theirs) <= _FAR_BETTER * _distance(got, want):
+    if _alike(ours, theirs) and _leaves_little(_distance(ours, theirs), _distance(got, want)):
         return "the right values in the wrong places (a permutation)"
     return ""
 
@@ -182,7 +185,7 @@ def _triangle(table: Mask, rows: Array, columns: Array, wrong: Mask) -> str:
 def _what(got: Array, want: Array, poison: Mask) -> str:
     """Describe the values of the wrong elements."""
     if poison.all():
-        return "never written"
+        return f"never written{_or_written(got)}"
     if got.dtype.kind == "f" and np.isnan(got).all():
         return "NaN"
     if (got == 0).all():
@@ -195,6 +198,11 @@ def _what(got: Array, want: Array, poison: Mask) -> str:
     if len(got) > 3 and np.isfinite(got.astype(np.float64)).all():
         return _scaled(got, want).replace("got is want", "want")
     return ""
+
+
+def _or_written(got: Array) -> str:
+    """Add what else such elements can be: whole numbers, which a kernel may write, too."""
+    return "" if got.dtype.kind == "f" else f", or {int(got.reshape(-1)[0])}, which outputs hold before a run"
 
 
 def _close(got: Array, want: Array) -> str:

@@ -61,7 +61,8 @@ def parse(source: str, origin: str) -> ast.Module:
     try:
         tree = parse_module(source)
     except SyntaxError as error:
-        raise ProblemError(f"{origin}:{error.lineno}: not valid Python: {error.msg}.") from error
+        line = f":{error.lineno}" if error.lineno else ""  # Python names none where a character is none
+        raise ProblemError(f"{origin}{line}: not valid Python: {error.msg}.") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise ProblemError(f"{origin}: cannot be parsed: {error}.") from error
     defined = _defined_names(tree)

@@ -48,7 +48,7 @@ _INTEGER_BITS: Mapping[str, tuple[int, bool]] = {
 }  # fmt: skip
 _FLOATS = ("float", "double")
 TENSOR_MAP_TYPES = frozenset(("cute::TmaDescriptor", "CUtensorMap", "CUtensorMap_st"))
-"""Names of the same 128 opaque bytes. NVRTC has no cuda.h, so kernels compiled with it use CuTe's name."""
+"""Names of the same 128 opaque bytes. NVRTC has no cuda.h; CuTe has a name of its own there."""
 _OUTPUT = re.compile(r"out\d*")
 
 

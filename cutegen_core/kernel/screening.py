@@ -88,6 +88,7 @@ _ALLOWED_INCLUDE = re.compile(
     r"|cuda_\w+\.h(?:pp)?|cooperative_groups\.h|mma\.h|math_constants\.h|vector_types\.h|cstdint|stdint\.h|cfloat|climits"
     r"|float\.h|limits\.h|type_traits|limits|utility|tuple|array|cmath|math\.h|stddef\.h|cstddef)>"
 )
+_BUILT_IN = re.compile(r"<(?:cstdio|stdio\.h|cassert|assert\.h|cstring|string\.h)>")
 _ASSEMBLY = re.compile(r"\basm\b|\b__asm(?:__)?\b")
 _HOST_DIRECTIVE = re.compile(
     r"\.(?:incbin|include|section|pushsection|popsection|quad|ascii|asciz|string|globl|macro)\b"
@@ -132,10 +133,9 @@ def _find_includes(body: str, code: str) -> Iterator[tuple[int, str]]:
         # Find the include in the blanked text, where comments cannot hide one; read its name in the original.
         named = body[match.start(1) : match.end(1)].split("//")[0].split("/*")[0].strip()
         if ".." in named or not _ALLOWED_INCLUDE.fullmatch(named):
-            yield (
-                match.start(),
-                f"#include {named[:80]}: only <cute/...>, <cutlass/...> and <cuda...> headers can be included",
-            )
+            known = "printf, assert and memcpy are there without an include; " if _BUILT_IN.fullmatch(named) else ""
+            rule = "only <cute/...>, <cutlass/...> and <cuda...> headers can be included"
+            yield match.start(), f"#include {named[:80]}: {known}{rule}"
 
 
 def _find_assembly(body: str, code: str) -> Iterator[tuple[int, str]]:

@@ -13,11 +13,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from io import TextIOWrapper
 from pathlib import Path
 
 from cutegen_core.judge import problem_source, reference_answers
 from cutegen_core.judge.problem_source import LONGEST_SOURCE
 from cutegen_core.judge.reference import ReferenceLimits, ask_about_file, file_key, start_worker
+from cutegen_core.machine.regular_file import open_regular
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.problems import read, saved
 from cutegen_core.records.errors import ProblemError, UsageError
@@ -52,7 +54,8 @@ def _read(path: Path) -> str:
         str(path).encode()
         if path.stat().st_size > 4 * LONGEST_SOURCE:  # a character has at most four bytes
             raise ProblemError(f"{path}: larger than {LONGEST_SOURCE >> 10} KiB, which no reference is.")
-        return path.read_text(encoding="utf-8")
+        with TextIOWrapper(open_regular(path), encoding="utf-8-sig") as file:  # some editors write a byte order mark
+            return file.read()
     except OSError as error:
         raise ProblemError(f"{path}: cannot be read: {error.strerror}.") from error
     except UnicodeEncodeError as error:

@@ -30,6 +30,7 @@ def read(source: str, name: str, origin: str) -> Problem:
     Raises:
         ProblemError: not Python, not KernelBench's form, or a malformed literal.
     """
+    source = source.removeprefix("\ufeff")  # a paste may begin with a byte order mark
     tree = problem_source.parse(source, origin)
     literals = _Literals(tree, origin)
     workloads = literals.workloads(problem_source.find_size_slots(tree))
@@ -48,7 +49,8 @@ def read_workloads(literal: str, problem: Problem, origin: str) -> tuple[Workloa
     try:
         tree = parse_module(literal)
     except SyntaxError as error:
-        raise ProblemError(f"{origin}:{error.lineno}: not a Python literal: {error.msg}.") from error
+        line = f":{error.lineno}" if error.lineno else ""
+        raise ProblemError(f"{origin}{line}: not a Python literal: {error.msg}.") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise ProblemError(f"{origin}: cannot be parsed: {error}.") from error
     tree = _ListsAsTuples().visit(tree)

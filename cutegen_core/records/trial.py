@@ -86,6 +86,7 @@ class Mark(StrEnum):
 
 WIDE = 10.0
 """From how many times the usual tolerance a result has the mark WIDE_TOLERANCE."""
+_DIGITS, _ALL_DIGITS = 7, 17
 
 
 @dataclass(frozen=True)
@@ -141,11 +142,22 @@ class Finding:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """One wrong element."""
+    """One wrong element; of an output of whole numbers both are exact."""
 
     index: tuple[int, ...]
-    got: float
-    want: float
+    got: int | float
+    want: int | float
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Both numbers, with as many digits as tell them apart."""
+        if isinstance(self.got, int) and isinstance(self.want, int):
+            return str(self.got), str(self.want)
+        for digits in (_DIGITS, _ALL_DIGITS):
+            got, want = f"{self.got:.{digits}g}", f"{self.want:.{digits}g}"
+            if got != want:
+                break
+        return got, want
 
 
 @dataclass(frozen=True)
@@ -198,7 +210,8 @@ class Comparison:
         text = f"{self.wrong} of {self.total} elements of {self.output} are wrong"
         if self.first:
             first = self.first[0]
-            text += f"; first at {list(first.index)}: got {first.got:.7g}, want {first.want:.7g}"
+            got, want = first.texts
+            text += f"; first at {list(first.index)}: got {got}, want {want}"
         return f"{text}; {self.pattern}" if self.pattern else text
 
 

@@ -156,6 +156,30 @@ def test_large_integers_are_not_compared_as_floats():
     assert judge(np.array([2**60]), want, want, "int64").wrong == 1
 
 
+def test_numbers_that_differ_are_shown_different():
+    want = np.array([2**60 + 1, 3, 5, 7, 11])
+    result = judge(want - (want > 100), want, want, "int64")
+    assert f"got {2**60}, want {2**60 + 1}; a single element" in result.sentence
+    result = judge(np.array([1 + 2.0**-33]), np.array([1.0]), dtype="float64", tolerance=Tolerance(1e-12, 1e-12))
+    assert "got 1.0000000001164153, want 1;" in result.sentence
+
+
+@pytest.mark.parametrize("size", [5, 600])
+def test_an_error_that_float64_does_not_show_is_no_pattern(size):
+    want = np.arange(size) * 2**50 + 2**60 + 1
+    got = want.copy()
+    got[3] -= 1
+    assert judge(got, want, want, "int64").pattern == "a single element"
+
+
+def test_whole_numbers_that_a_kernel_may_have_written_are_not_called_unwritten_only():
+    want, got = np.array([[1, 2], [7, 4]], np.uint8), np.array([[1, 2], [255, 4]], np.uint8)
+    result = judge(got, want, want, "uint8", poison=got == 255)
+    assert result.pattern == "a single element; there: never written, or 255, which outputs hold before a run"
+    everything = np.full((2, 2), -1)
+    assert "or -1" in judge(everything, want.astype(int), want, "int64", poison=everything == -1).pattern
+
+
 def test_untouched_poison_is_counted_apart_from_nan():
     want = random(4, 8)
     got, poison = want.copy(), np.zeros(want.shape, dtype=bool)

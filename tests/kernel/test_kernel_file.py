@@ -338,6 +338,11 @@ def test_host_code_is_refused_with_a_hint(code: str, message: str) -> None:
     assert kernel.text.splitlines()[found.line - 1] == code.splitlines()[0]
 
 
+def test_what_needs_no_include_is_said() -> None:
+    (found,) = screen(parse(minimal(code="#include <cstdio>\n__global__ void k(float const* x, float* out) {}")))
+    assert "printf, assert and memcpy are there without an include" in found.message
+
+
 def test_comments_strings_and_device_code_are_not_screened() -> None:
     code = """#include <cute/tensor.hpp>
 #include <cuda/std/limits>

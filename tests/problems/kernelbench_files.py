@@ -248,6 +248,8 @@ GOOD = {
 
 SECRET = "SECRET_PATH"
 BAD = {
+    "nul": ("a = 1\0\n", "nul.py: not valid Python"),
+    "meta_output": (GOOD["elementwise"].replace("return F", "return x.to('meta')  #"), "on meta, which has no values"),
     "syntax_error": ("def Model(:\n", ":1: not valid Python"),
     "no_model": ("x = 3\n\ndef get_inputs():\n    return []\n", "has no Model"),
     "no_get_inputs": ("class Model: pass\n", "has no get_inputs"),

@@ -1,5 +1,6 @@
 """Problems from files: what loads, with which workloads, and why the rest does not."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 from cutegen_core.judge.problem_source import find_size_slots, parse, with_sizes
 from cutegen_core.judge.reference import Reference, ReferenceLimits, start_worker
 from cutegen_core.problems import library
-from cutegen_core.problems.library import Loader, load, load_folder
+from cutegen_core.problems.library import Loader, load, load_folder, read_problem
+from cutegen_core.problems.read import read
 from cutegen_core.records.errors import ProblemError, UsageError
 from cutegen_core.records.problem import WHOLE_VALUES, Problem, TensorRole, Tolerance, Values, Workload, WorkloadRole
 from tests.problems.judging import assert_judged
@@ -316,6 +318,20 @@ def test_a_malformed_literal_is_refused_with_file_and_line(literals, words, tmp_
         load(str(written(tmp_path, literals)))
     assert words in str(caught.value)
     assert "mine.py:" in str(caught.value)
+
+
+def test_a_byte_order_mark_is_no_character_of_a_problem(tmp_path):
+    path = tmp_path / "marked.py"
+    path.write_text("\ufeff" + GOOD["elementwise"], encoding="utf-8")
+    assert read_problem(path).source == GOOD["elementwise"]
+    assert read("\ufeff" + GOOD["elementwise"], "pasted", "here").source == GOOD["elementwise"]
+
+
+def test_a_pipe_that_a_problem_names_is_not_waited_for(tmp_path):
+    (tmp_path / "named.py").write_text(GOOD["elementwise"] + '\nEXISTING = "pipe.cu"\n')
+    os.mkfifo(tmp_path / "pipe.cu")
+    with pytest.raises(ProblemError, match=r"pipe\.cu: cannot be read: it is a folder, a pipe or a device"):
+        read_problem(tmp_path / "named.py")
 
 
 def test_files_that_are_no_text_or_too_large_are_refused(tmp_path):

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import tracemalloc
 
 import pytest
@@ -326,6 +327,13 @@ def test_a_file_of_results_has_a_limit(store, tmp_path, monkeypatch):
     (tmp_path / "a.json").write_bytes(b'[{"src": ""}' + b" " * (1 << 20) + b"]")
     with pytest.raises(UsageError, match="more than 1 MiB, which no file of results has"):
         import_path(store, tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(store, tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(UsageError, match=f"cannot read .*{name}: it is a folder, a pipe or a device"):
+        import_path(store, tmp_path / name)
 
 
 def test_a_path_that_is_not_there_and_an_empty_folder_are_refused(store, tmp_path):

@@ -114,7 +114,7 @@ def _size_of_error(compared: Comparison) -> str:
 
 
 def _mismatch(element: Mismatch, ordinal: str) -> Remark:
-    index, got, want = str(list(element.index)), f"{element.got:.7g}", f"{element.want:.7g}"
+    index, (got, want) = str(list(element.index)), element.texts
     return Remark(f"{ordinal}at {index}: got {got}, want {want}", cells=(index, got, want))
 
 

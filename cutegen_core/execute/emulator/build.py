@@ -25,11 +25,23 @@ from cutegen_core.records.errors import MachineError
 from cutegen_core.records.trial import Diagnostic, Status
 
 _FORMAT = 2
+_INCLUDED = re.compile(rf"In file included from {re.escape(PROGRAM_NAME)}:(?P<line>\d+):$")
 _MOST_DIAGNOSTICS = 30
 _STALE = re.compile(r"^(?:fatal )?error: .*(?:precompiled header|PCH file|AST file)", re.MULTILINE)
 _MESSAGE = re.compile(
     r"^(?:(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? )?(?P<severity>fatal error|error|warning|note): (?P<text>.*)$"
 )
+
+
+class _CompilerError(NamedTuple):
+    """An error with its notes.
+
+    Attributes:
+        included: line of the kernel file whose header it lies in; 0 outside of headers.
+    """
+
+    included: int
+    messages: list[re.Match[str]]
 
 
 class BothBuilds(NamedTuple):
@@ -161,23 +173,30 @@ def _describe_limit(limit: str, timeout_s: float) -> str:
 
 def read_diagnostics(log: str, names: Sequence[str]) -> tuple[Diagnostic, ...]:
     """Read the compiler's errors; an error in a header gets the line of the kernel file that led there."""
-    blocks: list[list[re.Match[str]]] = []
+    blocks: list[_CompilerError] = []
+    included = 0
     for line in log.splitlines():
+        if found := _INCLUDED.match(line):
+            included = int(found["line"])
         match = _MESSAGE.match(line)
         if match is None:
             continue
         if match["severity"] != "note" or not blocks:
-            blocks.append([])
-        blocks[-1].append(match)
-    errors = [b for b in blocks if "error" in b[0]["severity"]]
+            included = 0 if match["file"] in (PROGRAM_NAME, PLAN_FILE) else included
+            blocks.append(_CompilerError(included, []))
+        blocks[-1].messages.append(match)
+    errors = [b for b in blocks if "error" in b.messages[0]["severity"]]
     return tuple(_read_diagnostic(block, names) for block in errors[:_MOST_DIAGNOSTICS])
 
 
-def _read_diagnostic(block: Sequence[re.Match[str]], names: Sequence[str]) -> Diagnostic:
-    head = block[0]
+def _read_diagnostic(found: _CompilerError, names: Sequence[str]) -> Diagnostic:
+    block, head = found.messages, found.messages[0]
     notes = tuple(f"{m['file']}:{m['line']}: {m['text']}" for m in block[1:])
     if head["file"] == PLAN_FILE:
         name = names[min(int(head["line"]), len(names)) - 1]
         return Diagnostic(0, "error", f"kernel {name!r} of the plan: {head['text']}", "emulator", notes)
     line = next((int(m["line"]) for m in block if m["file"] == PROGRAM_NAME), 0)
+    if not line and found.included:
+        text = f"the emulator cannot read the header that line {found.included} includes: {head['text']}"
+        return Diagnostic(found.included, "error", text, "emulator", notes)
     return Diagnostic(line, "error", head["text"], "emulator", notes)

@@ -203,8 +203,13 @@ def _first(positions: list[int], elements: Elements, shape: tuple[int, ...]) -> 
         for extent in reversed(shape):
             index.append(rest % extent)
             rest //= extent
-        found.append(Mismatch(tuple(reversed(index)), float(elements.got[position]), float(elements.want[position])))
+        numbers = (_number(values[position]) for values in (elements.got, elements.want))
+        found.append(Mismatch(tuple(reversed(index)), *numbers))
     return tuple(found)
+
+
+def _number(value: torch.Tensor) -> int | float:
+    return float(value) if value.is_floating_point() else int(value)
 
 
 def _array(flat: torch.Tensor, shape: tuple[int, ...]) -> Any:  # noqa: ANN401 - numpy array

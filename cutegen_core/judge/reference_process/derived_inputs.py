@@ -76,7 +76,7 @@ def replace_special(tensor: torch.Tensor) -> torch.Tensor:
     """Return the floating tensor with a finite number of its own in place of each infinity and NaN."""
     finite = torch.isfinite(widen(tensor))
     numbers = tensor.reshape(-1)[finite.reshape(-1)]
-    return choose(finite, tensor, numbers[:1].expand(tensor.shape) if numbers.numel() else torch.zeros_like(tensor))
+    return choose(finite, tensor, numbers[0].expand(tensor.shape) if numbers.numel() else torch.zeros_like(tensor))
 
 
 def _kept_places(given: torch.Tensor, structure: InputStructure) -> torch.Tensor:

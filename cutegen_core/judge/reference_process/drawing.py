@@ -19,6 +19,7 @@ _SMALL_FRACTION = 0.125
 _NEAR = 2.0**-6
 _SLICE = 8
 _OTHERS = 0.05
+_ANY = 1 << 62
 _NARROW = (torch.float16, torch.float8_e4m3fn, torch.float8_e5m2)
 """Their largest numbers are 65504, 448 and 57344: scales are smaller there."""
 _ONE_BYTE = (torch.float8_e4m3fn, torch.float8_e5m2)
@@ -101,7 +102,8 @@ def draw_whole(
     elif values is Values.HUB:
         there = generator.device
         others = torch.rand(made.shape, generator=generator, device=there) < _OTHERS
-        hub = int(torch.randint(low, high + 1, (1,), generator=generator, device=there))
+        # `high + 1` may be no number of 64 bits
+        hub = low + int(torch.randint(_ANY, (1,), generator=generator, device=there)) % (high - low + 1)
         made = torch.where(others.to(given.device), given, hub)
     return made.reshape(tensor.shape).to(tensor.dtype)
 

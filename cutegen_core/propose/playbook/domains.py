@@ -50,7 +50,7 @@ class Domain:
         """Return the coordinates of a value's dimensions; None if it has neither an element's nor a row's extents."""
         if agree(value.dims, self.dims):
             return list(self.symbols)
-        longer, own = [k for k, size in enumerate(self.sizes) if size != 1], [d for d in value.dims if d.size != 1]
+        longer, own = [k for k, d in enumerate(self.dims) if not d.single], [d for d in value.dims if not d.single]
         if agree(own, [self.dims[k] for k in longer]):
             return self._placed(value, longer)
         rows = [k for k in longer if k not in self.axes]
@@ -61,7 +61,7 @@ class Domain:
     def _placed(self, value: Value, dimensions: Sequence[int]) -> list[Coordinate]:
         """Return these dimensions' symbols for the value's own, in order, without those of 1."""
         symbols = (self.symbols[k] for k in dimensions)
-        return [next(symbols) if d.size != 1 else None for d in value.dims]
+        return [None if d.single else next(symbols) for d in value.dims]
 
     def holds(self, value: Value) -> bool:
         """Return whether the value is computed within a row, with no tensor between."""
@@ -117,7 +117,7 @@ def _group(values: Sequence[Value], positions: Sequence[int]) -> list[int]:
         return found
     for k in positions[1:]:
         value = values[k]
-        if domain is None and value.sizes == first.sizes:
+        if domain is None and agree(value.dims, first.dims):
             found += [k] if _is_pointwise(value) else []
             continue
         walked = domain or strips_domain(first, len(value.dims))
@@ -133,7 +133,7 @@ def _is_pointwise(value: Value) -> bool:
 
 def _over(dims: Sequence[Extent], axes: Sequence[int], full: bool) -> Domain:
     names: dict[int, Coordinate] = {axis: f"r{j}" for j, axis in enumerate(axes)}
-    symbols = [names.get(k, f"o{k}" if full or d.size != 1 else None) for k, d in enumerate(dims)]
+    symbols = [names.get(k, f"o{k}" if full or not d.single else None) for k, d in enumerate(dims)]
     return Domain(tuple(dims), tuple(symbols))
 
 

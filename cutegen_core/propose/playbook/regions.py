@@ -31,10 +31,12 @@ from cutegen_core.propose.playbook.values import (
     Reshape,
     Scan,
     Value,
+    agree,
     contiguous,
     plain,
     product,
     reductions,
+    repeats,
     window,
 )
 from cutegen_core.propose.playbook.windows.values import Convolution, Sliding
@@ -113,7 +115,7 @@ class Region:
         """Return whether it is walked in memory order, from the beginning, where nothing is reduced."""
         step = 1
         for mode in reversed(self.outer):
-            if mode.stride(access).size != step and mode.extent.size != 1:
+            if mode.stride(access).size != step and not mode.extent.single:
                 return False
             step *= mode.extent.size
         return access.offset.size == 0 and not access.counted
@@ -207,7 +209,7 @@ class Planner:
             return self._product(first, sums, stores[0])
         if isinstance(sums, Sliding):
             return self._windows(first, sums, stores[0])
-        flat = self._elementwise(values, stores) if all(v.sizes == first.sizes for v in values) else None
+        flat = self._elementwise(values, stores) if all(agree(v.dims, first.dims) for v in values) else None
         domain = strips_domain(first, min(len(v.dims) for v in values)) if flat is None else _strips_of(flat, first)
         if domain is not None:
             strips = self._over_rows(Kind.STRIPS, domain, values, stores)
@@ -337,4 +339,4 @@ def are_strips(region: Region) -> bool:
 
 def _batched(operand: Value, prod: Product, batch: Sequence[str]) -> list[Coordinate]:
     pairs = zip(operand.dims[:-2], prod.dims[:-2], batch, strict=True)
-    return [None if own.size == 1 and full.size != 1 else symbol for own, full, symbol in pairs]
+    return [None if repeats(own, full) else symbol for own, full, symbol in pairs]

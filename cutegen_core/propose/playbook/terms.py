@@ -31,6 +31,7 @@ from cutegen_core.propose.playbook.values import (
     agree,
     backwards,
     reductions,
+    repeats,
 )
 
 Coordinate = str | None
@@ -223,7 +224,7 @@ class Terms:
 def _aligned(operand: Value, whole: Value, coordinates: Sequence[Coordinate]) -> list[Coordinate]:
     lead = len(whole.dims) - len(operand.dims)
     pairs = zip(operand.dims, whole.dims[lead:], coordinates[lead:], strict=True)
-    return [None if own.size == 1 and full.size != 1 else c for own, full, c in pairs]
+    return [None if repeats(own, full) else c for own, full, c in pairs]
 
 
 def accumulated(value: Value) -> Accumulated | None:
@@ -231,7 +232,7 @@ def accumulated(value: Value) -> Accumulated | None:
     if isinstance(value, Accumulated):
         return value
     if isinstance(value, Compute):
-        found = (accumulated(o) for o in value.operands if o.sizes == value.sizes)
+        found = (accumulated(o) for o in value.operands if agree(o.dims, value.dims))
         return next((p for p in found if p is not None), None)
     return None
 

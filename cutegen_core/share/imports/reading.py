@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from cutegen_core.machine.regular_file import open_regular
 from cutegen_core.records.errors import StoreError, UsageError
 
 MAX_BYTES = 512 << 20
@@ -24,7 +25,7 @@ def read_whole(path: Path) -> bytes:
     Raises:
         UsageError: it is larger than any such file.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         data = file.read(LONGEST_LINE + 1)
     if len(data) > LONGEST_LINE:
         raise UsageError(f"{path.name} has more than {LONGEST_LINE >> 20} MiB, which no file of results has")
@@ -37,7 +38,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
     Raises:
         StoreError: it, or a line, is longer than the limit, or it cannot be unpacked.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         packed = file.read(len(_GZIP)) == _GZIP
         file.seek(0)
         if not packed:

@@ -50,7 +50,8 @@ def import_recording(store: Store, path: Path) -> Imported:
         else:
             events.append(_event(line, f"{path.name}, line {number}"))
     if len(events) != head.get("events"):
-        raise StoreError(f"{path.name} is cut off: it announces {head.get('events')} events and holds {len(events)}")
+        counts = f"it announces {head.get('events')} events and holds {len(events)}"
+        raise StoreError(f"{path.name} is cut off or was changed: {counts}")
     return _store(store, path, blobs, events)
 
 

@@ -346,6 +346,11 @@ def test_a_private_file_is_hidden_by_the_sandbox_alone(compiler, secret, way, mo
 def test_headers_of_the_toolchain_may_be_included(compiler):
     includes = '#include <cute/atom/mma_atom.hpp>\n#include "cutlass/numeric_types.h"\n#include <cuda/std/limits>'
     assert compiler.compile(parse(with_line(includes))).status is Status.PASSED
+    of_cuda = "#include <cuda/barrier>\n#include <cuda/pipeline>\n#include <cuda/annotated_ptr>\n"
+    maps = (
+        "__device__ void of_cute(TmaDescriptor const*);\n__device__ void f(CUtensorMap const& map) { of_cute(&map); }"
+    )
+    assert compiler.compile(parse(with_line(of_cuda + maps))).status is Status.PASSED
     first, _ = failure(compiler, with_line("#include <vector>"))
     assert (first.line, first.message) == (13, 'cannot open source file "vector"')
 

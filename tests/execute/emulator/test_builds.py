@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from cutegen_core.execute.emulator import compiling, host_compiler, machine_code
+from cutegen_core.execute.emulator import build, compiling, host_compiler, machine_code
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.records.trial import Status
@@ -90,3 +90,16 @@ def test_what_a_check_tells_its_handler_is_no_variable_of_the_kernel(executor: C
         assert not sections.get(".data")
         assert not sections.get(".bss")
     assert machine_code.image_name(checked=True) != machine_code.image_name(checked=False)
+
+
+def test_an_error_in_a_header_is_named_by_the_line_that_includes_it() -> None:
+    log = (
+        "In file included from candidate.cu:14:\nIn file included from /cccl/cuda/atomic:24:\n"
+        "/cccl/cuda/std/atomic:57:28: error: no assembly here\n/cccl/cuda/std/atomic:50:48: note: expanded from macro\n"
+        "/cccl/cuda/std/atomic:60:1: error: nor here\n"
+        "candidate.cu:20:3: error: an own one\n/cccl/x:1:1: error: elsewhere\n"
+    )
+    found = build.read_diagnostics(log, ("f",))
+    assert [d.line for d in found] == [14, 14, 20, 0]
+    assert found[0].message == "the emulator cannot read the header that line 14 includes: no assembly here"
+    assert found[2].message == "an own one"

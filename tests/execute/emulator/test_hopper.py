@@ -94,6 +94,15 @@ def product(
     return done, np.allclose(got, a @ b.T, rtol=2**-7, atol=1e-5)
 
 
+def test_static_arrays_of_another_kernel_do_not_hide_what_a_descriptor_means(harness: Harness) -> None:
+    """The arrays take 40 KiB, the tiles 88 KiB of dynamic shared memory: 18 bits of an address tell them apart."""
+    other = "\n__global__ void other(float* out) {\n  __shared__ float table[10240];\n  table[threadIdx.x] = 1.0f;\n"
+    source = f"{GEMM}{other}  __syncthreads();\n  out[threadIdx.x] = table[threadIdx.x ^ 1];\n}}\n"
+    params = {"GROUPS": 1, "BN": 128, "STAGES": 3, "RASTER": 4}
+    done, right = product(harness, source, params, (66, 72, 72), checked=False, order="forward")
+    assert (done.status, right) == (Status.PASSED, True), done.message
+
+
 def test_a_matrix_product_with_a_pipeline_of_tma_and_wgmma(harness: Harness) -> None:
     """Two blocks walk nine ragged tiles with two stages: every barrier goes round, every buffer is used again."""
     params = {"GROUPS": 1, "BN": 64, "STAGES": 2, "RASTER": 4}

@@ -8,6 +8,7 @@ from tests.later import Later
 torch = Later("torch")
 values = Later("cutegen_core.judge.reference_process.values")
 drawing = Later("cutegen_core.judge.reference_process.drawing")
+derived = Later("cutegen_core.judge.reference_process.derived_values")
 live = Later("cutegen_core.judge.reference_process.loading.live")
 
 SOURCE = """
@@ -65,3 +66,31 @@ def test_infinities_of_both_signs_are_drawn_whatever_the_seed(rows):
         drawn = drawing.draw_special(torch.randn(rows, 64), Values.INFINITE, torch.Generator().manual_seed(seed))
         assert (drawn == torch.inf).any()
         assert (drawn == -torch.inf).any()
+
+
+EVERY_DRAW = {
+    "number": "torch.randn(())", "8-bit number": "torch.randn(()).to(torch.float8_e4m3fn)",
+    "bool": "torch.rand(()) < 0.5",
+    "one": "torch.randn(1)", "none": "torch.randn(0, 3)", "no columns": "torch.randn(3, 0)",
+    "infinite": "torch.full((3, 4), torch.inf)", "not a number": "torch.full((33,), torch.nan)",
+    "infinite number": "torch.tensor(-torch.inf)", "largest": "torch.randn(5) * 3e38",
+    "64 bits": "torch.randint(-2**63, 2**63 - 1, (33,))",
+    "last of 64 bits": "torch.randint(2**63 - 3, 2**63 - 1, (5,)) + 1",
+    "32 bits": "torch.randint(-2**31, 2**31 - 1, (3, 4), dtype=torch.int32) + 1",
+    "whole number": "torch.randint(0, 9, ())",
+    "bytes": "torch.randint(0, 256, (33,), dtype=torch.uint8)", "order": "torch.randperm(7)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("inputs", EVERY_DRAW.values(), ids=EVERY_DRAW)
+def test_every_kind_of_values_is_drawn_for_every_shape_and_number(inputs):
+    source = (
+        "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+        "        return x.float() if x.dtype is torch.float8_e4m3fn else x.clone()\n"
+        f"def get_inputs():\n    return [{inputs}]\n"
+    )
+    dict(derived.find_derived(source, "here", finite=False))
+    given = live.instantiate(source, "here").tensors["x"]
+    for drawn in Values:
+        tensor = values.instantiate_drawn(source, "here", drawn, 3).tensors["x"]
+        assert (tensor.shape, tensor.dtype) == (given.shape, given.dtype)

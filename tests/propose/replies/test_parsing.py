@@ -1,5 +1,6 @@
 """Replies as models really send them."""
 
+import html
 import json
 import time
 
@@ -17,6 +18,7 @@ def block(search, replace):
     return f"<<<<<<< SEARCH\n{search}=======\n{replace}>>>>>>> REPLACE\n"
 
 
+ANGLES = KERNEL.replace("*/\n", "*/\n#include <cute/tensor.hpp>\n", 1)
 EDIT = block("  int a = 1;\n", "  int a = 3;\n")
 EDITED = BASE.replace("a = 1", "a = 3")
 
@@ -57,16 +59,24 @@ def refused(reply, base=BASE):
         "```diff\n--- /dev/null\n+++ b/k.cu\n@@ -0,0 +1,4 @@\n+" + KERNEL.strip().replace("\n", "\n+") + "\n```",
         f"```diff\n{KERNEL}```",
         KERNEL.replace("\n", "\r"),
+        f"```cpp\n{html.escape(ANGLES)}```",
+        f"<pre><code>{KERNEL}</code></pre>",
+        f'<invoke name="write">\n<parameter name="content">{KERNEL}</parameter>\n</invoke>',
+        f"<file path='k.cu'>\n{KERNEL}</file>\nDone.",
+        f"<file><![CDATA[{KERNEL}]]></file>",
+        json.dumps([{"type": "function", "function": {"name": "write", "arguments": json.dumps({"content": KERNEL})}}]),
+        f'<tool_call>\n{json.dumps({"name": "write", "arguments": {"content": KERNEL}})}\n</tool_call>',
     ],
     ids=[
         "bare", "fenced", "no language", "tildes", "unclosed fence", "BOM and CRLF", "two fences", "in a list",
         "nested, longer outside", "nested, same length", "head on the fence line", "thinking", "thinking, end only",
         "JSON", "JSON in a fence", "head in the prose", "the corrected one", "empty SEARCH", "new file as a diff",
-        "file in a diff fence", "CR only",
+        "file in a diff fence", "CR only", "HTML escapes", "HTML tags", "call in XML", "file in XML", "CDATA",
+        "call in JSON", "call in a tag",
     ],
 )  # fmt: skip
 def test_a_whole_file_is_found(reply):
-    assert parsed(reply).source == KERNEL
+    assert parsed(reply).source.replace(ANGLES, KERNEL) == KERNEL
 
 
 def test_the_prose_before_the_file_is_the_plan():
@@ -109,10 +119,12 @@ def test_prose_with_fake_log_lines_is_prose():
         "```diff\n--- a/k.cu\n+++ b/k.cu\n@@ -5,2 +5,2 @@ void k() {\n-  int a = 1;\n+  int a = 3;\n   int b = 2;\n```",
         f"```cpp\n{BASE}```\nChanged:\n{EDIT}",
         json.dumps({"edits": EDIT}),
+        html.escape(EDIT),
     ],
     ids=[
         "bare", "fenced", "unclosed fence", "diff fence", "CRLF", "thinking", "indented marks", "trailing blank",
         "no indentation", "other indentation", "diff marks inside", "unified diff", "the current file quoted", "JSON",
+        "HTML escapes",
     ],
 )  # fmt: skip
 def test_an_edit_is_applied(reply):

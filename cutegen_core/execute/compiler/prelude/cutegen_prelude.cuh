@@ -25,8 +25,9 @@ namespace std {
 using namespace cuda::std;
 }
 
-// What cuda.h calls it, which NVRTC does not have: 128 opaque bytes.
-using CUtensorMap = cute::TmaDescriptor;
+// What cuda.h calls it, which NVRTC does not have: 128 opaque bytes. <cuda/barrier> declares it as a struct of this name.
+struct CUtensorMap_st : cute::TmaDescriptor {};
+typedef struct CUtensorMap_st CUtensorMap;
 
 typedef unsigned int uint;
 typedef unsigned short ushort;

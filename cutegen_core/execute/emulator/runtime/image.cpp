@@ -45,7 +45,9 @@ int protection(uint32_t flags) {
 }
 
 // Sharing the image keeps `__device__` variables the same for the worker that runs every block and for later launches.
-void map_segments(const uint8_t* file, const Elf64_Ehdr* header) {
+// Static shared variables end where a matrix descriptor's addresses do, and dynamic shared memory begins where these do:
+// what a descriptor means is plain unless both together are larger.
+void map_segments(const uint8_t* file, const Elf64_Ehdr* header, uint64_t shared_end) {
   auto const* segment = (const Elf64_Phdr*)(file + header->e_phoff);
   for (int i = 0; i < header->e_phnum; ++i)
     if (segment[i].p_type == PT_LOAD) image.bytes = segment[i].p_vaddr + segment[i].p_memsz;
@@ -53,9 +55,10 @@ void map_segments(const uint8_t* file, const Elf64_Ehdr* header) {
   if (image.bytes > MOST_BYTES)
     refuse("UNSUPPORTED", "the kernel file's variables take %zu MiB; the emulator gives %zu", image.bytes >> 20, MOST_BYTES >> 20);
   int const sharing = image.device_variables ? MAP_SHARED : MAP_PRIVATE;
-  void* const place = mmap((void*)IMAGE_BASE, image.bytes, PROT_READ | PROT_WRITE,
+  uintptr_t const end = (shared_end + PAGE - 1) / PAGE * PAGE % DESCRIBED, wanted = IMAGE_BASE + (end ? DESCRIBED - end : 0);
+  void* const place = mmap((void*)wanted, image.bytes, PROT_READ | PROT_WRITE,
                            sharing | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-  if (place != (void*)IMAGE_BASE) refuse("MACHINE_ERROR", "cannot map %zu bytes for the compiled kernel", image.bytes);
+  if (place != (void*)wanted) refuse("MACHINE_ERROR", "cannot map %zu bytes for the compiled kernel", image.bytes);
   image.base = (uint8_t*)place;
   for (int i = 0; i < header->e_phnum; ++i)
     if (segment[i].p_type == PT_LOAD) memcpy(at(segment[i].p_vaddr), file + segment[i].p_offset, segment[i].p_filesz);
@@ -173,7 +176,7 @@ void load_image(const char* path) {
     refuse("MACHINE_ERROR", "%s is not a compiled kernel", path);
   uint64_t low = 0, high = 0;
   read_sections(file, header, &low, &high);
-  map_segments(file, header);
+  map_segments(file, header, high);
   image.shared = at(low), image.shared_end = at(high);
   Dynamic const dynamic(file, header);
   image.symbols = (const Elf64_Sym*)at(dynamic.values[DT_SYMTAB]);
@@ -203,6 +206,7 @@ void each_device_range(void (*visit)(uintptr_t low, uintptr_t high)) {
   });
 }
 
+uint8_t* image_begin() { return image.base; }
 size_t image_bytes() { return image.bytes; }
 uint8_t* shared_begin() { return image.shared; }
 size_t shared_bytes() { return (size_t)(image.shared_end - image.shared); }

@@ -123,7 +123,7 @@ void write_result(const Report& found, const char* prefix) {
     say("%sblock %u %u %u\n%sthread %u %u %u\n", prefix, found.block.x, found.block.y, found.block.z, prefix,
         found.thread.x, found.thread.y, found.thread.z);
   for (int i = 0; i < found.frame_count; ++i)
-    say("%sframe %ld\n", prefix, (long)(found.frames[i] - IMAGE_BASE));
+    say("%sframe %ld\n", prefix, (long)(found.frames[i] - (uintptr_t)image_begin()));
 }
 
 [[noreturn]] void finish_with_report(uint32_t workers) {

@@ -70,7 +70,7 @@ Group groups[WARPS / GROUP_WARPS];
 // Descriptors hold 18 bits of an address, which is enough on a GPU; here two windows share them.
 uintptr_t resolve_start(Product const& product, uint32_t start) {
   bool const dynamic = start < emu_dynamic_smem_bytes();
-  uintptr_t const mask = 0x3FFFF, low = (uintptr_t)shared_begin();
+  uintptr_t const mask = DESCRIBED - 1, low = (uintptr_t)shared_begin();
   uintptr_t fixed = (low & ~mask) | start;
   if (fixed < low) fixed += mask + 1;
   size_t count = 0;

@@ -14,6 +14,7 @@ struct Index3 {
 constexpr size_t PAGE = 4096;
 constexpr uintptr_t SHARED_BASE = 0x500000000;       // 4 GiB aligned: a shared address is its low 32 bits
 constexpr uintptr_t IMAGE_BASE = 0x500000000;        // static shared variables are part of the image
+constexpr uintptr_t DESCRIBED = 1 << 18;              // bytes of shared memory that a matrix descriptor tells apart
 constexpr uintptr_t DYNAMIC_BASE = 0x580000000;      // dynamic shared memory
 constexpr size_t DYNAMIC_BYTES = 256 << 10;
 constexpr size_t STACK_BYTES = 256 << 10;
@@ -158,6 +159,7 @@ void nap();                  // sleeps briefly to let other processes run
 
 // image.cpp
 void load_image(const char* path);
+uint8_t* image_begin();
 size_t image_bytes();
 uint8_t* shared_begin();
 size_t shared_bytes();

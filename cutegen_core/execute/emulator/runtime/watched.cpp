@@ -75,9 +75,9 @@ void add_peer_regions(const EmuShared* records, size_t count) {
 // The text of every PTX statement is part of the image. `bar.sync 0;` is a barrier of the whole block.
 bool has_partial_barriers() {
   for (const char* const word : {"mbarrier", "bar.arrive", "barrier.arrive", "barrier.sync", "bar.cta", "barrier.cluster.arrive"})
-    if (memmem((void*)IMAGE_BASE, image_bytes(), word, strlen(word))) return true;
-  auto const* const end = (const char*)IMAGE_BASE + image_bytes();
-  for (auto const* at = (const char*)IMAGE_BASE;; ++at) {
+    if (memmem(image_begin(), image_bytes(), word, strlen(word))) return true;
+  auto const* const end = (const char*)image_begin() + image_bytes();
+  for (auto const* at = (const char*)image_begin();; ++at) {
     at = (const char*)memmem(at, (size_t)(end - at), "bar.sync ", 9);
     if (!at) return false;
     at += 9;
@@ -117,11 +117,12 @@ void prepare_checker() {
   each_device_range([](uintptr_t low, uintptr_t high) { add_region(low, high - low, Kind::DEVICE, "", WORD, true, 1); });
   // Constants: everything of the image but its variables, which are found first.
   uintptr_t const shared_low = (uintptr_t)shared_begin(), shared_high = shared_low + shared_bytes();
+  auto const image = (uintptr_t)image_begin();
   if (shared_high == shared_low) {
-    add_region(IMAGE_BASE, image_bytes(), Kind::IMAGE, "", 1, true, 1);
+    add_region(image, image_bytes(), Kind::IMAGE, "", 1, true, 1);
   } else {
-    add_region(IMAGE_BASE, shared_low - IMAGE_BASE, Kind::IMAGE, "", 1, true, 1);
-    add_region(shared_high, IMAGE_BASE + image_bytes() - shared_high, Kind::IMAGE, "", 1, true, 1);
+    add_region(image, shared_low - image, Kind::IMAGE, "", 1, true, 1);
+    add_region(shared_high, image + image_bytes() - shared_high, Kind::IMAGE, "", 1, true, 1);
   }
   if (most_blocks() > 1) add_peer_regions(records, count);
 }

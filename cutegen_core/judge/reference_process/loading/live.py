@@ -74,6 +74,8 @@ class Live:
         outputs = tuple(leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor))
         if not outputs:
             raise ProblemError(f"{self.origin}: forward returns no tensor, so there is nothing to compare.")
+        if any(t.is_meta for t in outputs) and not any(t.is_meta for t in tensors.values()):
+            raise ProblemError(f"{self.origin}: forward returns a tensor on meta, which has no values to compare.")
         return outputs
 
     def arguments(self, tensors: Mapping[str, torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -112,7 +112,7 @@ def has_vectors(region: Region) -> bool:
 def _order(region: Region, access: TensorAccess) -> str:
     step = 1
     for mode in reversed(region.reduced):
-        if mode.stride(access).size != step and mode.extent.size != 1:
+        if mode.stride(access).size != step and not mode.extent.single:
             return "repeated" if region.reduced[-1].stride(access).text == "0" else "single"
         step *= mode.extent.size
     return "contiguous" if region.reduced[-1].stride(access).text == "1" else "single"

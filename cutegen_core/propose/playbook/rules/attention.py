@@ -12,6 +12,7 @@ from cutegen_core.propose.playbook.values import (
     Extent,
     Size,
     Value,
+    agree,
     compute,
     permute,
     position,
@@ -23,7 +24,7 @@ def _attention(call: OperationCall) -> Value:
     q, k, v = (call.tensor(i) for i in range(3))
     if call.number(4, "dropout_p", 0.0):
         raise not_in_playbook("attention with dropout")
-    if call.flag(99, "enable_gqa") or not q.sizes[:-2] == k.sizes[:-2] == v.sizes[:-2]:
+    if call.flag(99, "enable_gqa") or not (agree(q.dims[:-2], k.dims[:-2]) and agree(k.dims[:-2], v.dims[:-2])):
         raise not_in_playbook("attention whose queries have other heads than the keys")
     causal, scale = call.flag(5, "is_causal"), _scale(call, q.dims[-1])
     plain = _plain(call, q, k, v, scale, causal)

@@ -14,6 +14,7 @@ from cutegen_core.propose.playbook.values import (
     constant,
     expand,
     extent,
+    fits,
     position,
     reduce,
     reshape,
@@ -85,7 +86,7 @@ def _filled(number: float) -> Rule:
         dims = tuple(extent(size) for size in call.node.shape)
         if call.node.args and call.values.get(getattr(call.operand(0), "node", "")) is not None:
             source = call.tensor(0)
-            dims = source.dims if source.sizes == tuple(call.node.shape) else dims
+            dims = source.dims if fits(source.dims, call.node.shape) else dims
         return expand(constant(number, call.node.dtype), dims)
 
     return rule

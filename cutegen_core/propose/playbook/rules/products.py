@@ -62,7 +62,7 @@ def matmul(a: Value, b: Value, dtype: str) -> Value:
         return reduce("sum", mul(a, b), (-1,), False)
     if len(a.dims) == 1:
         return reduce("sum", mul(unsqueeze(a, -1), b), (-2,), False)
-    if b.sizes[-1] == 1 and len(b.dims) == 2:
+    if b.dims[-1].single and len(b.dims) == 2:
         return reduce("sum", mul(a, squeeze(b, (1,))), (-1,), True)
     rank = max(len(a.dims), len(b.dims))
     a, b = (_padded(v, rank) for v in (a, b))

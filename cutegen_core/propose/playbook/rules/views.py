@@ -10,9 +10,11 @@ from cutegen_core.propose.playbook.values import (
     Extent,
     Sized,
     Value,
+    agree,
     broadcast,
     expand,
     extent,
+    fits,
     permute,
     reshape,
     squeeze,
@@ -50,7 +52,7 @@ def _reshape(call: OperationCall) -> Value:
 def _squeeze(call: OperationCall) -> Value:
     value = call.tensor(0)
     axes = [a % len(value.dims) for a in call.integers(1, "dim")] or range(len(value.dims))
-    return squeeze(value, [a for a in axes if value.sizes[a] == 1])
+    return squeeze(value, [a for a in axes if value.dims[a].single])
 
 
 def _expand(call: OperationCall) -> Value:
@@ -59,7 +61,7 @@ def _expand(call: OperationCall) -> Value:
     dims = []
     for k, size in enumerate(call.node.shape):
         own = value.dims[k - lead] if k >= lead else None
-        dims.append(own if own is not None and own.size == size else extent(size))
+        dims.append(own if own is not None and fits([own], [size]) else extent(size))
     return expand(value, tuple(dims))
 
 
@@ -80,7 +82,7 @@ def _slice(call: OperationCall) -> Value:
         raise not_in_playbook("a slice with a step")
     first = _position(start if isinstance(start, int) else 0, whole)
     last = _position(end if isinstance(end, int) else whole.size, whole)
-    if first.size == 0 and last.size == whole.size:
+    if first.size == 0 and agree([last], [whole]):
         return x
     text = last.text if first.size == 0 else f"({last.text} - {first.text})"
     return window(x, axis, first, Extent(text, last.size - first.size))
@@ -103,7 +105,7 @@ def _position(index: int, whole: Extent) -> Extent:
 def _narrow(call: OperationCall) -> Value:
     x, axis, first = call.tensor(0), int(call.number(1, "dim", 0)), call.number(2, "start", 0)
     length = call.node.shape[axis]
-    if first == 0 and length == x.sizes[axis]:
+    if first == 0 and fits([x.dims[axis]], [length]):
         return x
     # Where the graph does not say how the length follows the sizes, what is cut off is taken to be always as long.
     shorter = Extent(f"({x.dims[axis].text} - {x.sizes[axis] - length})", length)

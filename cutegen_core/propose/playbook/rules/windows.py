@@ -94,13 +94,13 @@ def _of_images(
         filters, channels = weight.dims[1], over(weight.dims[0], groups)
         made = times(filters, groups)
     else:
-        if groups.size != 1:  # whatever they are in another workload
+        if not groups.single:  # whatever they are in another workload
             groups = over(x.dims[1], weight.dims[1])
         windows = [slide_same(i, t, d) for i, t, _, d in whole] if padding is None else [
             slide(i, t, s, p, d) for (i, t, s, d), p in zip(whole, padding, strict=True)]  # fmt: skip
         filters, channels = over(weight.dims[0], groups), weight.dims[1]
         made = weight.dims[0]
-    if groups.size == 1 and more is None and all(w.is_plain for w in windows):
+    if groups.single and more is None and all(w.is_plain for w in windows):
         return _pointwise(x, weight, call.node.dtype)
     dims = (x.dims[0], made, *(w.places for w in windows))
     return Convolution(dims, call.node.dtype, x, tuple(windows), weight, groups, filters, channels, more is not None)
@@ -170,7 +170,7 @@ def _adaptive(rank: int, kind: str) -> Rule:
         x = call.floating(0)
         given = call.operand(1, "output_size")
         wanted = given if isinstance(given, tuple) else (given,) * rank
-        axes = [k - rank for k, n in enumerate(wanted) if n == 1 and x.sizes[k - rank] != 1]
+        axes = [k - rank for k, n in enumerate(wanted) if n == 1 and not x.dims[k - rank].single]
         other = [n for k, n in enumerate(wanted) if n not in (1, None, x.sizes[k - rank])]
         if other:
             raise not_in_playbook(f"'{call.node.op}' to {other[0]} places, whose windows differ in size,")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -23,12 +24,24 @@ class Extent:
     def times(self, other: Extent) -> Extent:
         if self.text == "1":
             return other
-        return self if other.text == "1" else Extent(f"{self.text} * {other.text}", self.size * other.size)
+        return self if other.text == "1" else combined(f"{self.text} * {other.text}", self, other, operator.mul)
 
     def plus(self, other: Extent) -> Extent:
         if self.text == "0":
             return other
-        return self if other.text == "0" else Extent(f"({self.text} + {other.text})", self.size + other.size)
+        return self if other.text == "0" else combined(f"({self.text} + {other.text})", self, other, operator.add)
+
+    @property
+    def everywhere(self) -> tuple[float, ...]:
+        """Return what it is at every workload, of a constant only once; () where that is not known."""
+        if isinstance(self.size, Sized) and self.size.everywhere:
+            return self.size.everywhere
+        return (self.size,) if self.text.isdigit() else ()
+
+    @property
+    def single(self) -> bool:
+        """Tell whether it is 1 at every workload, as far as that is known: then it need not be walked."""
+        return self.size == 1 and all(size == 1 for size in self.everywhere)
 
     @property
     def traced(self) -> Extent:
@@ -95,9 +108,40 @@ def agree(some: Sequence[Extent], others: Sequence[Extent]) -> bool:
     return len(some) == len(others) and all(map(_agrees, some, others))
 
 
+def fits(dims: Sequence[Extent], sizes: Sequence[int]) -> bool:
+    """Return whether extents are these numbers of a graph at every workload, as far as that is known."""
+    return agree(dims, [Extent("", size) for size in sizes])
+
+
+def combined(text: str, one: Extent, other: Extent, of: Callable[[int, int], int]) -> Extent:
+    """Return what is computed of two sizes, at every workload where both are known there."""
+    size, seen = of(one.size, other.size), _side_by_side(one, other)
+    values = tuple(of(int(a), int(b)) for a, b in seen)
+    return Extent(text, SizedInt.of(size, text, values) if len(values) > 1 else size)
+
+
+def repeats(own: Extent, full: Extent) -> bool:
+    """Return whether PyTorch repeats what has the first extent along the second."""
+    return own.size == 1 and (full.size != 1 or (own.single and not full.single))
+
+
+def is_less(one: Extent, other: Extent) -> bool:
+    """Return whether the first is less at the first workload where they differ: the traced one, or another."""
+    if one.size != other.size:
+        return one.size < other.size
+    return next((a < b for a, b in _side_by_side(one, other) if a != b), False)
+
+
 def _agrees(one: Extent, other: Extent) -> bool:
-    seen = [e.size.everywhere for e in (one, other) if isinstance(e.size, Sized) and e.size.everywhere]
-    return one.size == other.size and (len(seen) < 2 or seen[0] == seen[1])
+    return one.size == other.size and all(a == b for a, b in _side_by_side(one, other))
+
+
+def _side_by_side(one: Extent, other: Extent) -> list[tuple[float, float]]:
+    """Return both sizes at every workload; nothing where one is not known."""
+    a, b = one.everywhere, other.everywhere
+    many = max(len(a), len(b))
+    a, b = (v * many if len(v) == 1 else v for v in (a, b))
+    return list(zip(a, b, strict=True)) if a and b else []
 
 
 def product(extents: Sequence[Extent]) -> Extent:

@@ -66,7 +66,7 @@ class Load(Value):
     def contiguous(self) -> bool:
         step = 1
         for extent, stride in zip(reversed(self.dims), reversed(self.strides), strict=True):
-            if extent.size != 1 and stride.size != step:
+            if not extent.single and stride.size != step:
                 return False
             step *= extent.size
         return self.offset.size == 0

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import prod
 
 from cutegen_core.propose.playbook.values.extents import (
     ONE,
     ZERO,
     Extent,
     NotInPlaybook,
+    agree,
     extent,
+    fits,
     is_constant,
+    is_less,
     product,
+    repeats,
     text_of,
 )
 from cutegen_core.propose.playbook.values.nodes import (
@@ -32,9 +35,9 @@ from cutegen_core.propose.playbook.values.nodes import (
 
 
 def load(tensor: str, dtype: str, shape: Sequence[int]) -> Load:
-    """Return a contiguous tensor of the signature. An extent of 1 is taken to be 1 in every workload."""
-    dims = (ONE if size == 1 else Extent(f"{tensor}.shape[{i}]", size) for i, size in enumerate(shape))
-    return contiguous(tensor, dtype, tuple(dims))
+    """Return a contiguous tensor of the signature. An extent of 1 that is never seen longer is always 1."""
+    dims = (Extent(f"{tensor}.shape[{i}]", size) for i, size in enumerate(shape))
+    return contiguous(tensor, dtype, tuple(ONE if dim.single else dim for dim in dims))
 
 
 def contiguous(tensor: str, dtype: str, dims: tuple[Extent, ...]) -> Load:
@@ -58,7 +61,12 @@ def broadcast(values: Sequence[Value]) -> tuple[Extent, ...]:
     """Return the common shape, by PyTorch's rule; of two equal extents keep the first one's expression."""
     rank = max(len(v.dims) for v in values)
     padded = [(ONE,) * (rank - len(v.dims)) + v.dims for v in values]
-    return tuple(next((e for e in column if e.size != 1), column[0]) for column in zip(*padded, strict=True))
+    return tuple(_longest(column) for column in zip(*padded, strict=True))
+
+
+def _longest(column: Sequence[Extent]) -> Extent:
+    """Return the first extent that is not 1: in the traced workload, else in some other one."""
+    return next((e for e in column if e.size != 1), next((e for e in column if not e.single), column[0]))
 
 
 def compute(code: str, *operands: Value, dtype: str) -> Compute:
@@ -92,9 +100,7 @@ def squeeze(value: Value, axes: Sequence[int]) -> Value:
 def expand(value: Value, dims: tuple[Extent, ...]) -> Value:
     """Broadcast to `dims`."""
     lead = len(dims) - len(value.dims)
-    sources = tuple(
-        None if own.size == 1 and dims[lead + k].size != 1 else lead + k for k, own in enumerate(value.dims)
-    )
+    sources = tuple(None if repeats(own, dims[lead + k]) else lead + k for k, own in enumerate(value.dims))
     return Move(dims, value.dtype, value, sources)
 
 
@@ -119,7 +125,7 @@ def window(value: Value, axis: int, start: Extent, length: Extent) -> Value:
         case Compute():
             lead = [len(value.dims) - len(o.dims) for o in value.operands]
             parts = (
-                window(o, axis - shift, start, length) if axis >= shift and o.dims[axis - shift].size != 1 else o
+                window(o, axis - shift, start, length) if axis >= shift and not o.dims[axis - shift].single else o
                 for o, shift in zip(value.operands, lead, strict=True)
             )
             return replace(value, dims=dims, operands=tuple(parts))
@@ -137,7 +143,7 @@ def flip(value: Value, axis: int) -> Value:
         case Compute():
             lead = [len(value.dims) - len(o.dims) for o in value.operands]
             flipped = (
-                flip(o, axis - shift) if axis >= shift and o.dims[axis - shift].size != 1 else o
+                flip(o, axis - shift) if axis >= shift and not o.dims[axis - shift].single else o
                 for o, shift in zip(value.operands, lead, strict=True)
             )
             return replace(value, operands=tuple(flipped))
@@ -177,7 +183,7 @@ def reductions(value: Value) -> Iterator[Reduce]:
 
 def reshape(value: Value, sizes: Sequence[int], inferred: int = -1) -> Value:
     """Return the same elements, row-major, in other extents; `inferred` is the position that PyTorch works out."""
-    return value if tuple(sizes) == value.sizes else _reshaped(value, regroup(value.dims, sizes, inferred))
+    return value if fits(value.dims, sizes) else _reshaped(value, regroup(value.dims, sizes, inferred))
 
 
 def plain(value: Value) -> Value:
@@ -190,10 +196,14 @@ def plain(value: Value) -> Value:
 def _reshaped(value: Value, dims: tuple[Extent, ...]) -> Value:
     if isinstance(value, Load) and value.contiguous:
         return contiguous(value.tensor, value.dtype, dims)
-    if isinstance(value, Compute) and all(o.sizes == value.sizes or o.numel == 1 for o in value.operands):
-        operands = (_reshaped(o, dims) if o.sizes == value.sizes else squeeze_all(o) for o in value.operands)
+    if isinstance(value, Compute) and all(agree(o.dims, value.dims) or _is_number(o) for o in value.operands):
+        operands = (_reshaped(o, dims) if agree(o.dims, value.dims) else squeeze_all(o) for o in value.operands)
         return compute(value.code, *operands, dtype=value.dtype)
     return Reshape(dims, value.dtype, value)
+
+
+def _is_number(value: Value) -> bool:
+    return all(dim.single for dim in value.dims)
 
 
 def squeeze_all(value: Value) -> Value:
@@ -210,8 +220,8 @@ def regroup(dims: Sequence[Extent], sizes: Sequence[int], inferred: int = -1) ->
     old, new = list(dims), list(sizes)
     while old or new:
         left, right = [old.pop(0)] if old else [], [new.pop(0)] if new else []
-        while prod(e.size for e in left) != prod(right):
-            smaller = prod(e.size for e in left) < prod(right)
+        while not agree([product(left)], [_product(right)]):
+            smaller = is_less(product(left), _product(right))
             if not (old if smaller else new):
                 raise NotInPlaybook("a reshape whose extents do not fit is not in the playbook")
             if smaller:
@@ -220,6 +230,11 @@ def regroup(dims: Sequence[Extent], sizes: Sequence[int], inferred: int = -1) ->
                 right.append(new.pop(0))
         result += _split(product(left), right, inferred - len(result))
     return tuple(result)
+
+
+def _product(sizes: Sequence[int]) -> Extent:
+    """Return how many elements there are with these sizes, without an expression; a plain number may be one traced."""
+    return product([Extent("", size) for size in sizes])
 
 
 def _split(whole: Extent, sizes: Sequence[int], inferred: int) -> list[Extent]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import floordiv
 
-from cutegen_core.propose.playbook.values import ONE, Extent, extent
+from cutegen_core.propose.playbook.values import ONE, Extent, combined, extent
 
 
 def total(*terms: tuple[int, Extent]) -> Extent:
@@ -25,7 +26,7 @@ def times(a: Extent, b: Extent) -> Extent:
     if a.text == "1" or b.text == "1":
         return b if a.text == "1" else a
     both = a.text.isdigit() and b.text.isdigit()
-    return extent(a.size * b.size) if both else Extent(f"{a.text} * {b.text}", a.size * b.size)
+    return extent(a.size * b.size) if both else a.times(b)
 
 
 def over(a: Extent, b: Extent) -> Extent:
@@ -34,7 +35,7 @@ def over(a: Extent, b: Extent) -> Extent:
         return a
     size = a.size // b.size
     both = a.text.isdigit() and b.text.isdigit()
-    return extent(size) if both else Extent(f"({a.text} // {_factor(b)})", size)
+    return extent(size) if both else combined(f"({a.text} // {_factor(b)})", a, b, floordiv)
 
 
 def _factor(size: Extent) -> str:

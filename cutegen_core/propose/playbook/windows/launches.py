@@ -141,7 +141,7 @@ def _shares(sliding: Sliding) -> bool:
     if len(sliding.windows) > 2:
         return False
     apart = (w.stride.size > (w.taps.size - 1) * w.dilation.size for w in sliding.windows)
-    return not all(apart) and not (isinstance(sliding, Convolution) and sliding.depth.size > 1)
+    return not all(apart) and not (isinstance(sliding, Convolution) and not sliding.depth.single)
 
 
 def _add_naive(piece: RegionText, k: PoolingKernel | ConvolutionKernel, when: str = "") -> RegionText:

@@ -1,0 +1,37 @@
+"""What the CPU's judge reads of a kernel's output: bools by their bytes, numbers of no dimension."""
+
+import numpy as np
+import pytest
+
+from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+from cutegen_core.records.trial import Comparison
+
+SOURCE = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x, s):
+        return x > s
+
+def get_inputs():
+    return [torch.randn(33), torch.tensor(0.5)]
+"""
+
+
+@pytest.mark.parametrize(("true", "wrong"), [(1, False), (2, True), (255, True)])
+def test_a_byte_that_is_neither_0_nor_1_is_no_bool(true, wrong, shared, tmp_path):
+    workload = Workload("small", WorkloadRole.EMULATOR)
+    reference = shared.reference(Problem("p", "p", SOURCE, "here", (workload,)), tmp_path)
+    inputs = {spec.name: np.fromfile(path, np.float32) for spec, path in reference.write_inputs(workload, 3).items()}
+    right = inputs["x"] > inputs["s"]
+    (right.astype(np.uint8) * np.uint8(true)).tofile(tmp_path / "out")
+    (output,) = reference.signature(workload).outputs
+    (found,) = reference.compare(workload, 3, {output: tmp_path / "out"})
+    assert isinstance(found, Comparison)
+    assert found.wrong == (right.sum() if wrong else 0)
+
+
+def test_values_are_derived_for_a_number_without_dimensions(shared, tmp_path):
+    workload = Workload("small", WorkloadRole.EMULATOR)
+    reference = shared.reference(Problem("p", "p", SOURCE, "here", (workload,)), tmp_path)
+    assert len(reference.find_derived(workload)) > 10
