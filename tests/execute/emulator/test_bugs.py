@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +18,7 @@ from cutegen_core.records.trial import Status
 from tests.adversarial.corpus import named
 from tests.crowd import crowded
 from tests.execute.emulator.emulated import Harness, kernel, line_of, one
+from tests.patience import wait_until
 
 MARK = "// HERE"
 
@@ -286,6 +290,34 @@ def test_an_endless_loop_times_out_with_its_line(harness: Harness, checked: bool
     assert abs(ran.finding.line - line_of(source, MARK)) <= 1
     assert "endless loop" in ran.executed.message
     assert "500 ms of processor time" in ran.executed.message
+
+
+def test_a_kernel_ends_with_the_process_that_runs_it_however_that_ended(harness: Harness) -> None:
+    """An engine may be killed: its runner, and the worker that the runner has forked, must not compute on."""
+    body = (
+        "__global__ void main_kernel(float* out, unsigned n) {\n  unsigned i = 1;\n"
+        "  while (i != n) i = i * 2654435761u | 1u;\n  out[0] = i;\n}\n"
+    )
+    source, zero = kernel("main_kernel", body), np.zeros(1, np.float32)
+    harness.build(source)
+    engine = os.fork()
+    if engine == 0:
+        harness.run(source, {}, {"out": zero}, one("main_kernel", 1, 32, "out:float32", 0), timeout_s=600)
+        os._exit(0)
+    try:
+        wait_until(lambda: len(descendants(engine)) >= 2)
+        running = descendants(engine)
+    finally:
+        os.kill(engine, signal.SIGKILL)
+        os.waitpid(engine, 0)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in running))
+
+
+def descendants(process: int) -> list[int]:
+    """Return the children of a process, their children, and so on."""
+    threads = Path(f"/proc/{process}/task").glob("*/children")
+    children = [int(pid) for thread in threads for pid in thread.read_text().split()]
+    return [*children, *(pid for child in children for pid in descendants(child))]
 
 
 def test_a_busy_machine_is_not_blamed_on_the_kernel(harness: Harness) -> None:

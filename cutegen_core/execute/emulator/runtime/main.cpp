@@ -76,7 +76,9 @@ double seconds_of(const rusage& used) {
          (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
 }
 
-[[noreturn]] void work(int launch, uint32_t worker, uint32_t workers) {
+[[noreturn]] void work(int launch, uint32_t worker, uint32_t workers, pid_t parent) {
+  end_with_parent();
+  if (getppid() != parent) _exit(1);
   close_files();
   mprotect((void*)&spec, sizeof spec, PROT_READ);
   report = &shared->reports[worker];
@@ -155,10 +157,11 @@ void run_one(int launch) {
   shared->grid = {workers, 0, 0, 0};
   if (spec.launches[launch].clustered()) begin_clusters(spec.launches[launch]);
   if (workers > most_workers) most_workers = workers;
+  pid_t const self = getpid();
   for (uint32_t w = 0; w < workers; ++w) {
     pid_t const child = fork();
     if (child < 0) refuse("MACHINE_ERROR", "cannot start a worker process: %s", strerror(errno));
-    if (child == 0) work(launch, w, workers);
+    if (child == 0) work(launch, w, workers, self);
   }
   for (uint32_t ended = 0; ended < workers; ++ended) {
     int status = 0;
@@ -223,6 +226,7 @@ int main(int count, char** words) {
   if (getrandom(&chosen, 1, 0) != 1) refuse("MACHINE_ERROR", "this kernel has no random numbers");
   finished = 8 + chosen % 200;
   prepare();
+  end_with_parent();
   shut_in();
   for (int launch = 0; launch < spec.launch_count; ++launch)
     if (spec.launches[launch].grid.count() > 0) run_one(launch);

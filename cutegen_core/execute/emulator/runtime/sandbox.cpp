@@ -5,6 +5,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,8 @@ constexpr uint32_t CLONE_ALLOWED = CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID | 0
 const int allowed[] = {
     SYS_read, SYS_write, SYS_pwrite64, SYS_exit, SYS_exit_group, SYS_munmap, SYS_brk, SYS_madvise, SYS_futex,
     SYS_clock_gettime, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack, SYS_setitimer,
-    SYS_fork, SYS_wait4, SYS_getpid, SYS_gettid, SYS_set_robust_list, SYS_rseq, SYS_close, SYS_setrlimit, SYS_prlimit64,
+    SYS_fork, SYS_wait4, SYS_getpid, SYS_getppid, SYS_gettid, SYS_set_robust_list, SYS_rseq, SYS_close, SYS_setrlimit,
+    SYS_prlimit64,
 };
 
 // While a kernel runs: output of printf, memory of the interpreter and the checker, waiting for other blocks, ending.
@@ -48,11 +50,13 @@ struct Program {
     answer(SECCOMP_RET_ALLOW);
     answer(SECCOMP_RET_TRAP);
   }
-  // Allows `call` with this value of one of its arguments only.
-  void allow_only(int call, uint32_t argument, uint32_t value) {
-    add(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 4);
+  // Allows `call` with this value, or the other one, of one of its arguments only.
+  void allow_only(int call, uint32_t argument, uint32_t value) { allow_only(call, argument, value, value); }
+  void allow_only(int call, uint32_t argument, uint32_t value, uint32_t other) {
+    add(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 5);
     load(argument);
-    add(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1);
+    add(BPF_JMP | BPF_JEQ | BPF_K, value, 1, 0);
+    add(BPF_JMP | BPF_JEQ | BPF_K, other, 0, 1);
     answer(SECCOMP_RET_ALLOW);
     answer(SECCOMP_RET_TRAP);
   }
@@ -74,7 +78,7 @@ Program begin(const int (&calls)[N]) {
 
 Program filter() {
   Program program = begin(allowed);
-  program.allow_only(SYS_prctl, ARGUMENT0, PR_SET_SECCOMP);  // for the stricter filter of workers
+  program.allow_only(SYS_prctl, ARGUMENT0, PR_SET_SECCOMP, PR_SET_PDEATHSIG);  // for workers, before they run a kernel
   program.allow_without(SYS_mmap, ARGUMENT2, PROT_EXEC);
   program.allow_without(SYS_mprotect, ARGUMENT2, PROT_EXEC);
   program.allow_without(SYS_clone, ARGUMENT0, ~CLONE_ALLOWED);
@@ -109,6 +113,8 @@ void limit(int resource, rlim_t value) {
 }
 
 }  // namespace
+
+void end_with_parent() { prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); }
 
 void shut_in() {
   limit(RLIMIT_CORE, 0);

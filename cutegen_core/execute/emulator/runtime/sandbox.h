@@ -1,5 +1,7 @@
 #pragma once
 namespace runner {
+// From now on the system kills this process with the one that started it, however that ended.
+void end_with_parent();
 // Resource limits, no new privileges, and a system call filter that leaves reading and writing open files, anonymous
 // memory, forking workers and ending. Irreversible; the filter is inherited by the workers.
 void shut_in();
