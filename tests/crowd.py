@@ -17,7 +17,7 @@ from tests.patience import PATIENCE_S
 def crowded(seconds: float, parent: int = 0) -> Iterator[None]:
     """Stop the next child of a process, by default of this one, for some seconds of the clock, with all it started."""
     parent = parent or os.getpid()
-    before = _descendants(parent)
+    before = descendants(parent)
     waited = threading.Thread(target=_keep_waiting, args=(parent, before, seconds))
     waited.start()
     yield
@@ -26,10 +26,10 @@ def crowded(seconds: float, parent: int = 0) -> Iterator[None]:
 
 def _keep_waiting(parent: int, before: set[int], seconds: float) -> None:
     deadline = time.monotonic() + PATIENCE_S
-    while not (new := _descendants(parent) - before) and time.monotonic() < deadline:
+    while not (new := descendants(parent) - before) and time.monotonic() < deadline:
         time.sleep(0.0005)
     _signal(new, signal.SIGSTOP)
-    if started := _descendants(parent) - before - new:  # before it was stopped
+    if started := descendants(parent) - before - new:  # before it was stopped
         _signal(started, signal.SIGSTOP)
     time.sleep(seconds)
     _signal(new | started, signal.SIGCONT)
@@ -41,10 +41,11 @@ def _signal(processes: set[int], number: signal.Signals) -> None:
             os.kill(process, number)
 
 
-def _descendants(parent: int) -> set[int]:
+def descendants(parent: int) -> set[int]:
+    """Return the children of a process, their children, and so on."""
     found: set[int] = set()
     for task in Path(f"/proc/{parent}/task").glob("*/children"):
         with suppress(FileNotFoundError, ProcessLookupError):
             for child in map(int, task.read_text().split()):
-                found |= {child} | _descendants(child)
+                found |= {child} | descendants(child)
     return found

@@ -26,6 +26,7 @@ from cutegen_core.records.candidate import Author, Candidate
 from tests.adversarial.bench import Bench
 from tests.adversarial.case import Case
 from tests.adversarial.corpus import named
+from tests.crowd import descendants
 from tests.shared_tools import SharedTools
 
 KERNELS = (
@@ -117,7 +118,7 @@ def _round(bench: Bench, cases: list[Case], verdicts: dict[str, Counter[str]]) -
 def remains(scratch: Path) -> Remains:
     """Count now; `scratch` is the trials' own folder."""
     gc.collect()
-    ours = set(_descendants(os.getpid()))
+    ours = descendants(os.getpid())
     states = {pid: _stat(pid) for pid in ours}
     zombies = sum(state[0] == "Z" for state in states.values() if state)
     resident = sum(_resident(pid) for pid in {os.getpid(), *ours})
@@ -126,19 +127,6 @@ def remains(scratch: Path) -> Remains:
         files=len(set(_files(ours, scratch))), descriptors=len(os.listdir("/proc/self/fd")),
         memory_mb=round(resident / 1e6, 1),
     )  # fmt: skip
-
-
-def _descendants(pid: int) -> Iterator[int]:
-    parents: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        state = _stat(int(entry.name))
-        if state:
-            parents.setdefault(int(state[1]), []).append(int(entry.name))
-    waiting = [pid]
-    while waiting:
-        children = parents.get(waiting.pop(), [])
-        yield from children
-        waiting += children
 
 
 def _stat(pid: int) -> list[str]:

@@ -16,7 +16,7 @@ from cutegen_core.execute.emulator.symbolise import Symboliser
 from cutegen_core.kernel.kernel_file import PROGRAM_NAME
 from cutegen_core.records.trial import Status
 from tests.adversarial.corpus import named
-from tests.crowd import crowded
+from tests.crowd import crowded, descendants
 from tests.execute.emulator.emulated import Harness, kernel, line_of, one
 from tests.patience import wait_until
 
@@ -311,13 +311,6 @@ def test_a_kernel_ends_with_the_process_that_runs_it_however_that_ended(harness:
         os.kill(engine, signal.SIGKILL)
         os.waitpid(engine, 0)
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in running))
-
-
-def descendants(process: int) -> list[int]:
-    """Return the children of a process, their children, and so on."""
-    threads = Path(f"/proc/{process}/task").glob("*/children")
-    children = [int(pid) for thread in threads for pid in thread.read_text().split()]
-    return [*children, *(pid for child in children for pid in descendants(child))]
 
 
 def test_a_busy_machine_is_not_blamed_on_the_kernel(harness: Harness) -> None:
