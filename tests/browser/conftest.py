@@ -24,7 +24,7 @@ QUICKER = (
     "--disable-gpu-compositing", "--disable-software-rasterizer", "--process-per-site",
     "--js-flags=--no-opt --no-maglev --min-semi-space-size=64 --single-threaded-gc",
 )  # fmt: skip
-"""A page is looked at for a second or two: optimizing its scripts and collecting its garbage costs more than it brings."""
+"""A page is looked at for a second or two: optimizing its scripts costs more than it brings; so does a small heap."""
 
 _SITE = "http://127.0.0.1/"
 """Chromium gives a process to a site, whatever the port."""
