@@ -95,7 +95,10 @@ def _attention(name: str, sizes: str, dtype: str, causal: bool = False, choices:
     return RowsCase(name, forward, named, {"q": one, "k": one, "v": one}, choices, flops)
 
 
-_CLUSTERS: Sequence[Params] = tuple({"CLUSTER": blocks} for blocks in (1, 2, 4, 8))
+_CLUSTERS: Sequence[Params] = (
+    {}, {"CLUSTER": 1, "THREADS": 1024}, {"CLUSTER": 2}, {"CLUSTER": 4}, {"CLUSTER": 8}, {"CLUSTER": 16},
+    {"THREADS": 256}, {"THREADS": 1024}, {"EACH": 2},
+)  # fmt: skip
 _LAYER: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 _CHANNEL: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 CASES: Sequence[RowsCase] = (
@@ -123,8 +126,7 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-65536", "torch.softmax(x, -1)", "8192 65536", _CLUSTERS),
     _rows("softmax-131072", "torch.softmax(x, -1)", "4096 131072", _CLUSTERS),
     _rows("softmax-long", "torch.softmax(x, -1)", "2048 262144", _CLUSTERS),
-    _rows("softmax-393216", "torch.softmax(x, -1)", "1024 393216",
-          (*_CLUSTERS, {"CLUSTER": 8, "THREADS": 512}, {"CLUSTER": 8, "EACH": 2})),
+    _rows("softmax-393216", "torch.softmax(x, -1)", "1024 393216", _CLUSTERS),
     _rows("softmax-393215", "torch.softmax(x, -1)", "1024 393215", _CLUSTERS),
     _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", _CLUSTERS,
           x="torch.randn(A, B, dtype=torch.float16)"),

@@ -6,6 +6,7 @@ from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.rows.long_rows import LongRows, add_long_rows
+from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.writing import RegionText, render
 
 _SHORT = 128
@@ -13,7 +14,7 @@ _HELD = (_SHORT, 256, 512, 1024, 2048, 4096)
 """Vectors of a row that a kernel of tiles is made for: the first by a warp a row."""
 
 
-def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, cluster_smem: int = 0) -> RegionText:
+def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, target: Target = ANY) -> RegionText:
     """Keep rows of the traced length in registers; longer ones go to the kernel for rows of any length.
 
     A region that is alone has a kernel for short rows, too; the small workloads of a chain may reach no second one. For
@@ -22,7 +23,7 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, cluste
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     held = _lengths(region.reduced[-1].extent.size // k.width, alone=not suffix)
     if not held:
-        add_long_rows(piece, k, cluster_smem=cluster_smem)
+        add_long_rows(piece, k, target=target)
         return piece
     items = _add_items(piece, k.width, held[-1])
     hints = [piece.param("ONCE", 0, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
@@ -40,7 +41,7 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, cluste
         piece.launch(kernel, (blocks,), (threads,), k, when)
         shorter = f"{k.cols} > {most * k.width}"
     k.name = f"{name}_long"
-    add_long_rows(piece, k, shorter, cluster_smem=cluster_smem)
+    add_long_rows(piece, k, shorter, target=target)
     return piece
 
 
