@@ -5,7 +5,8 @@ from __future__ import annotations
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
-from cutegen_core.propose.playbook.rows.long_rows import LongRows, add_long_rows
+from cutegen_core.propose.playbook.rows.long_rows import add_long_rows
+from cutegen_core.propose.playbook.rows.vectors import RowVectors
 from cutegen_core.propose.playbook.writing import RegionText, render
 
 _SHORT = 128
@@ -27,8 +28,9 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, cluste
     items = _add_items(piece, k.width, held[-1])
     hints = [piece.param("ONCE", 0, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
     hints += [piece.param("LATE", 0, 0, 1)] if k.late else []
-    whole, shorter = k.pass_number("whole", LongRows(k).whole, "bool"), ""
-    piece.code = render("rows_tiles.cu.j2", k=k, whole=whole)
+    vectors = RowVectors(k)
+    whole, shorter = k.pass_number("whole", vectors.whole, "bool"), ""
+    piece.code = render("rows_tiles.cu.j2", k=k, whole=whole, vectors=vectors)
     for most in held:
         group, each, rows = f"{most} / {items}", items, "2" if most <= 256 else "1"
         if most == _SHORT:
@@ -80,7 +82,7 @@ def strips_vector(region: Region, name: str, naming: Naming, suffix: str) -> Reg
 def strips_hoisted(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     block = piece.param("BLOCK", 128)
-    piece.code = render("rows_tiles.cu.j2", k=k, whole="")
+    piece.code = render("strips_tiles.cu.j2", k=k)
     _add_tiles(piece, k, block, 8, "4", "0", k.aligned)
     _add_scalar(piece, k, block)
     return piece
@@ -96,7 +98,7 @@ def strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Regi
     block, items = piece.param("BLOCK", 128, 64, 128, 256), piece.param("ITEMS", 2 if hoisted else 1, 1, 2, 4)
     once = piece.param("ONCE", 1 if hoisted else 0, 0, 1, 2)
     if hoisted:
-        piece.code = render("rows_tiles.cu.j2", k=k, whole="")
+        piece.code = render("strips_tiles.cu.j2", k=k)
         short = "" if suffix else f"{k.cols} <= 8 * {items} * {k.width}"
         if short:
             _add_tiles(piece, k, block, 8, items, once, f"{k.aligned} and {short}")

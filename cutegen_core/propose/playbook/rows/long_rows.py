@@ -12,8 +12,8 @@ from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import TensorText
 from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.rows.vectors import RowVectors, has_vectors
 from cutegen_core.propose.playbook.statements import TermText
-from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
 from cutegen_core.records.problem import ITEMSIZE
 
@@ -30,18 +30,13 @@ _LONG = 16384
 """Elements of a row from which the largest block pays."""
 
 
-class LongRows:
-    """What the template reads beside the kernel: how each tensor lies along a row, and which are kept."""
+class LongRows(RowVectors):
+    """What the template reads next to the kernel: how each tensor lies along a row, and which are kept."""
 
     def __init__(self, k: RowsKernel) -> None:
-        self._k = k
-        self._access = dict(zip((t.name for t in k.tensors), k.region.accesses, strict=True))
+        super().__init__(k)
         steps = [list(one.terms) for one in k.statements.passes]
         self.walks = [_tensors(terms) for terms in (*steps, list(k.statements.final))]
-
-    def order(self, tensor: TensorText) -> str:
-        """Return "contiguous", "repeated" (the same all along the fastest dimension of a row) or "single"."""
-        return _order(self._k.region, self._access[tensor.name])
 
     @cached_property
     def kept(self) -> list[TensorText]:
@@ -79,43 +74,6 @@ class LongRows:
 
     def _size(self, tensor: TensorText) -> int:
         return ITEMSIZE[self._access[tensor.name].dtype]
-
-    @property
-    def whole(self) -> str:
-        """Return the plan's condition under which a row is whole, aligned vectors."""
-        modes, width = self._k.region.reduced, self._k.width
-        texts: dict[str, None] = {self._k.cols: None, modes[-1].extent.text: None}
-        equal: dict[str, None] = {}
-        for tensor in self._k.tensors:
-            if not tensor.copied or self.order(tensor) != "contiguous":
-                continue
-            access = self._access[tensor.name]
-            texts |= dict.fromkeys([access.offset.text, *(m.stride(access).text for m in self._k.region.outer)])
-            step = modes[-1].extent
-            for mode in reversed(modes[:-1]):
-                stride = mode.stride(access).text
-                equal |= {} if stride == step.text else {f"{stride} == {step.text}": None}
-                step = mode.extent.times(step)
-        named = dict.fromkeys(self._k.naming.let("step", t) if t != self._k.cols else t for t in texts if t != "0")
-        return " and ".join([*(f"{name} % {width} == 0" for name in named), *equal])
-
-
-def has_vectors(region: Region) -> bool:
-    """Return whether rows can be read and written by vectors."""
-    varying = [a for a in region.accesses if region.varies(a) and not a.counted]
-    written = [s.out for s in region.stores if region.varies(s.out)]
-    read = [a for a in varying if not any(a is one for one in written)]
-    along = [a for a in read if _order(region, a) == "contiguous"]
-    return bool(along) and all(_order(region, a) == "contiguous" for a in written)
-
-
-def _order(region: Region, access: TensorAccess) -> str:
-    step = 1
-    for mode in reversed(region.reduced):
-        if mode.stride(access).size != step and not mode.extent.single:
-            return "repeated" if region.reduced[-1].stride(access).text == "0" else "single"
-        step *= mode.extent.size
-    return "contiguous" if region.reduced[-1].stride(access).text == "1" else "single"
 
 
 def long_rows(region: Region, name: str, naming: Naming, suffix: str, *, cluster_smem: int = 0) -> RegionText:
