@@ -13,6 +13,9 @@ _SHORT = 128
 _HELD = (_SHORT, 256, 512, 1024, 2048, 4096)
 """Vectors of a row that a kernel of tiles is made for: the first by a warp a row."""
 
+_KEPT = 64
+"""Elements of all inputs that a thread has registers for."""
+
 
 def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, cluster_smem: int = 0) -> RegionText:
     """Keep rows of the traced length in registers; longer ones go to the kernel for rows of any length.
@@ -27,7 +30,9 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, cluste
         return piece
     items = _add_items(piece, k.width, held[-1])
     hints = [piece.param("ONCE", 0, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
-    hints += [piece.param("LATE", 0, 0, 1)] if k.late else []
+    if k.late:
+        inputs = sum(t.copied for t in k.inputs)
+        hints.append(piece.param("LATE", int(_default_items(k.width, held[-1]) * k.width * inputs > _KEPT), 0, 1))
     vectors = RowVectors(k)
     whole, shorter = k.pass_number("whole", vectors.whole, "bool"), ""
     piece.code = render("rows_tiles.cu.j2", k=k, whole=whole, vectors=vectors)
@@ -50,9 +55,12 @@ def _add_items(piece: RegionText, width: int, most: int) -> str:
     """Add how many vectors a thread keeps: what it needs registers for is elements, and a block has 1024 threads."""
     if most == _SHORT:
         return "4"
-    least = -(-most // 1024)
-    default = max(2, 16 // width) * (2 if most > 2048 else 1)
+    least, default = -(-most // 1024), _default_items(width, most)
     return piece.param("ITEMS", default, *sorted({n for n in (2, 4, 8) if n >= least} | {default}))
+
+
+def _default_items(width: int, most: int) -> int:
+    return 4 if most == _SHORT else max(2, 16 // width) * (2 if most > 2048 else 1)
 
 
 def _lengths(vectors: int, *, alone: bool) -> tuple[int, ...]:

@@ -49,6 +49,12 @@ class LongRows(RowVectors):
         """Return how many there are of each place of the row."""
         return sum(self._size(t) for t in self.kept)
 
+    @property
+    def wanted_vectors(self) -> int:
+        """Return how many vectors a thread reads at a time: a block of 1024 has 64 registers a thread."""
+        most = max(len(walk) for walk in self.walks)
+        return 4 if self._k.width <= 4 and most <= 2 else 2
+
     def bytes_moved(self, length: int, most: int) -> float:
         """Return the bytes that memory reads and writes for each place of a row, of which it keeps `most` bytes.
 
@@ -93,7 +99,7 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, cluster_s
     """
     rows, length = LongRows(k), prod(mode.extent.size for mode in k.region.reduced)
     block = piece.param("THREADS", 1024 if length > _LONG else 512 if length > 2048 else 256, 256, 512, 1024)
-    items = piece.param("EACH", 4, 2, 4)
+    items = piece.param("EACH", rows.wanted_vectors, 2, 4)
     smem, size = "", rows.bytes_kept
     whole = k.pass_number("whole", rows.whole, "bool")
     cluster, share, blocks = "", k.cols, 1
@@ -167,10 +173,11 @@ def split_rows(region: Region, name: str, naming: Naming, suffix: str, shares: i
     parts = "".join(f", {r.shares}" for r in one.reductions)
     block: tuple[str, ...]
     if has_vectors(region):
-        block, items = (piece.param("THREADS", 512, 256, 512, 1024),), piece.param("EACH", 4, 2, 4)
-        whole = k.pass_number("whole", LongRows(k).whole, "bool")
+        rows = LongRows(k)
+        block, items = (piece.param("THREADS", 512, 256, 512, 1024),), piece.param("EACH", rows.wanted_vectors, 2, 4)
+        whole = k.pass_number("whole", rows.whole, "bool")
         code = render(
-            "rows_long.cu.j2", k=k, long=LongRows(k), whole=whole, kept_count="", split=split, parts=parts, cluster=""
+            "rows_long.cu.j2", k=k, long=rows, whole=whole, kept_count="", split=split, parts=parts, cluster=""
         )
         kernel, across = f"{name}<{block[0]}, {items}, {splits}>", k.rows
     else:
