@@ -14,9 +14,9 @@ from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import TensorText
 from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.rows.vectors import RowVectors, has_vectors
 from cutegen_core.propose.playbook.statements import TermText
 from cutegen_core.propose.playbook.target import ANY, Target
-from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
 from cutegen_core.records.problem import ITEMSIZE
 
@@ -33,18 +33,13 @@ _LONG = 16384
 """Elements of a row from which the largest block pays."""
 
 
-class LongRows:
-    """What the template reads beside the kernel: how each tensor lies along a row, and which are kept."""
+class LongRows(RowVectors):
+    """What the template reads next to the kernel: how each tensor lies along a row, and which are kept."""
 
     def __init__(self, k: RowsKernel) -> None:
-        self._k = k
-        self._access = dict(zip((t.name for t in k.tensors), k.region.accesses, strict=True))
+        super().__init__(k)
         steps = [list(one.terms) for one in k.statements.passes]
         self.walks = [_tensors(terms) for terms in (*steps, list(k.statements.final))]
-
-    def order(self, tensor: TensorText) -> str:
-        """Return "contiguous", "repeated" (the same all along the fastest dimension of a row) or "single"."""
-        return _order(self._k.region, self._access[tensor.name])
 
     @cached_property
     def kept(self) -> list[TensorText]:
@@ -57,6 +52,12 @@ class LongRows:
         """Return how many there are of each place of the row."""
         return sum(self._size(t) for t in self.kept)
 
+    @property
+    def wanted_vectors(self) -> int:
+        """Return how many vectors a thread reads at a time: a block of 1024 has 64 registers a thread."""
+        most = max(len(walk) for walk in self.walks)
+        return 4 if self._k.width <= 4 and most <= 2 else 2
+
     def place(self, tensor: TensorText) -> int:
         """Return where a kept tensor begins, in bytes for each place of the row."""
         before = self.kept[: self.kept.index(tensor)]
@@ -64,43 +65,6 @@ class LongRows:
 
     def _size(self, tensor: TensorText) -> int:
         return ITEMSIZE[self._access[tensor.name].dtype]
-
-    @property
-    def whole(self) -> str:
-        """Return the plan's condition under which a row is whole, aligned vectors."""
-        modes, width = self._k.region.reduced, self._k.width
-        texts: dict[str, None] = {self._k.cols: None, modes[-1].extent.text: None}
-        equal: dict[str, None] = {}
-        for tensor in self._k.tensors:
-            if not tensor.copied or self.order(tensor) != "contiguous":
-                continue
-            access = self._access[tensor.name]
-            texts |= dict.fromkeys([access.offset.text, *(m.stride(access).text for m in self._k.region.outer)])
-            step = modes[-1].extent
-            for mode in reversed(modes[:-1]):
-                stride = mode.stride(access).text
-                equal |= {} if stride == step.text else {f"{stride} == {step.text}": None}
-                step = mode.extent.times(step)
-        named = dict.fromkeys(self._k.naming.let("step", t) if t != self._k.cols else t for t in texts if t != "0")
-        return " and ".join([*(f"{name} % {width} == 0" for name in named), *equal])
-
-
-def has_vectors(region: Region) -> bool:
-    """Return whether rows can be read and written by vectors."""
-    varying = [a for a in region.accesses if region.varies(a) and not a.counted]
-    written = [s.out for s in region.stores if region.varies(s.out)]
-    read = [a for a in varying if not any(a is one for one in written)]
-    along = [a for a in read if _order(region, a) == "contiguous"]
-    return bool(along) and all(_order(region, a) == "contiguous" for a in written)
-
-
-def _order(region: Region, access: TensorAccess) -> str:
-    step = 1
-    for mode in reversed(region.reduced):
-        if mode.stride(access).size != step and not mode.extent.single:
-            return "repeated" if region.reduced[-1].stride(access).text == "0" else "single"
-        step *= mode.extent.size
-    return "contiguous" if region.reduced[-1].stride(access).text == "1" else "single"
 
 
 def long_rows(region: Region, name: str, naming: Naming, suffix: str, *, target: Target = ANY) -> RegionText:
@@ -122,12 +86,12 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: T
     smem, size = "", rows.bytes_kept
     shared = bool(target.cluster_sizes) and length * size > _TWO_BLOCKS
     threads = _CLUSTER_THREADS if shared else 1024 if length > _LONG else 512 if length > 2048 else 256
-    block, items = piece.param("THREADS", threads, 256, 512, 1024), piece.param("EACH", 4, 2, 4)
+    block, items = piece.param("THREADS", threads, 256, 512, 1024), piece.param("EACH", rows.wanted_vectors, 2, 4)
     whole = k.pass_number("whole", rows.whole, "bool")
     cluster, share, blocks = "", k.cols, 1
     if shared:
-        most = min(_TWO_BLOCKS, target.smem_max // 2 - _OTHERS)
-        blocks = next((n for n in target.cluster_sizes if length * size <= n * most), target.cluster_sizes[-1])
+        half = min(_TWO_BLOCKS, target.smem_max // 2 - _OTHERS)
+        blocks = next((n for n in target.cluster_sizes if length * size <= n * half), target.cluster_sizes[-1])
         cluster = piece.param("CLUSTER", blocks, *target.cluster_sizes, emulator=_EMULATED)
         share = f"ceil_div({k.cols}, {cluster})"
         piece.includes.append("cooperative_groups.h")
@@ -196,10 +160,11 @@ def split_rows(region: Region, name: str, naming: Naming, suffix: str, shares: i
     parts = "".join(f", {r.shares}" for r in one.reductions)
     block: tuple[str, ...]
     if has_vectors(region):
-        block, items = (piece.param("THREADS", 512, 256, 512, 1024),), piece.param("EACH", 4, 2, 4)
-        whole = k.pass_number("whole", LongRows(k).whole, "bool")
+        rows = LongRows(k)
+        block, items = (piece.param("THREADS", 512, 256, 512, 1024),), piece.param("EACH", rows.wanted_vectors, 2, 4)
+        whole = k.pass_number("whole", rows.whole, "bool")
         code = render(
-            "rows_long.cu.j2", k=k, long=LongRows(k), whole=whole, kept_count="", split=split, parts=parts, cluster=""
+            "rows_long.cu.j2", k=k, long=rows, whole=whole, kept_count="", split=split, parts=parts, cluster=""
         )
         kernel, across = f"{name}<{block[0]}, {items}, {splits}>", k.rows
     else:
