@@ -92,6 +92,20 @@ NORMS = {
     "mean over several blocks": problem(
         "torch.mean((x - y) ** 2)", {"R": 300, "C": 256}, {"R": 7, "C": 19}, **PAIR),
 }  # fmt: skip
+FAR = "(torch.randn(R, C, D) + 4).reshape(-1).index_fill(0, torch.arange({0}), 1e4).reshape(R, C, D)"
+"""Rows of which the first elements lie far from all others."""
+MANY = {
+    "batch norm of many elements": problem(
+        "F.batch_norm(x, None, None, w, w, training=True)", {"R": 40, "C": 2, "D": 1700}, {"R": 3, "C": 5, "D": 7},
+        x="torch.randn(R, C, D) + 400", w="torch.randn(C)"),
+    "batch norm, an element of which lies far away": problem(
+        "F.batch_norm(x, None, None, training=True)", {"R": 90, "C": 1, "D": 800}, {"R": 5, "C": 1, "D": 8},
+        x=FAR.format(1)),
+    "group norm of many elements, all equal but for a few": problem(
+        "F.group_norm(x, 2, w, w)", {"R": 1, "C": 8, "D": 17000}, {"R": 3, "C": 4, "D": 6},
+        x=FAR.format("D // 2").replace("torch.randn", "torch.zeros"), w="torch.randn(C)"),
+}  # fmt: skip
+"""Their mean and variance are made of one pass."""
 LONG = {
     "softmax of rows too long for registers": problem(
         "torch.softmax(x + w, 1)", {"R": 2, "C": 16640}, {"R": 3, "C": 16388},
@@ -223,6 +237,14 @@ ODD = {
 def test_rows_that_are_no_whole_vectors_are_right(case: str, shared: SharedTools, tmp_path: Path) -> None:
     last = variants_of(ODD[case], shared, tmp_path, Target(DEVICE))[-1]
     assert_right(ODD[case], [last], ODD[case].workloads, shared, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if k == 0 else pytest.mark.thorough) for k, name in enumerate(MANY)]
+)
+def test_norms_of_many_elements_are_right(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    last = variants_of(MANY[case], shared, tmp_path, Target(DEVICE))[-1]
+    assert_right(MANY[case], [last], MANY[case].workloads, shared, tmp_path)
 
 
 # Rows of more than 100 KB, and short ones, of which some blocks of a cluster have no part.
