@@ -95,7 +95,16 @@ def _attention(name: str, sizes: str, dtype: str, causal: bool = False, choices:
     return RowsCase(name, forward, named, {"q": one, "k": one, "v": one}, choices, flops)
 
 
-_CLUSTERS: Sequence[Params] = tuple({"CLUSTER": blocks} for blocks in (1, 2, 4, 8))
+_CLUSTERS, _HALF_CLUSTERS = (
+    tuple(
+        {"CLUSTER": blocks, "KEEP": kept * (100 << 10) // size} | more
+        for blocks, kept, more in (
+            (1, 2, {"THREADS": 1024}), (2, 1, {}), (4, 1, {}), (8, 1, {}), (8, 2, {}), (8, 1, {"EACH": 2}), (16, 1, {}),
+        )
+    )
+    for size in (4, 2)
+)  # fmt: skip
+"""Blocks that share a row, and how much of it each keeps: half of an SM's shared memory, or nearly all."""
 _LAYER: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 _CHANNEL: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 CASES: Sequence[RowsCase] = (
@@ -124,10 +133,9 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-65536", "torch.softmax(x, -1)", "8192 65536", _CLUSTERS),
     _rows("softmax-131072", "torch.softmax(x, -1)", "4096 131072", _CLUSTERS),
     _rows("softmax-long", "torch.softmax(x, -1)", "2048 262144", _CLUSTERS),
-    _rows("softmax-393216", "torch.softmax(x, -1)", "1024 393216",
-          (*_CLUSTERS, {"CLUSTER": 8, "THREADS": 512}, {"CLUSTER": 8, "EACH": 2})),
+    _rows("softmax-393216", "torch.softmax(x, -1)", "1024 393216", _CLUSTERS),
     _rows("softmax-393215", "torch.softmax(x, -1)", "1024 393215", _CLUSTERS),
-    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", _CLUSTERS,
+    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", _HALF_CLUSTERS,
           x="torch.randn(A, B, dtype=torch.float16)"),
     _rows("softmax-few", "torch.softmax(x, -1)", "8 262144"),
     _rows("softmax-fp16", "torch.softmax(x, -1)", "32768 8192", x="torch.randn(A, B, dtype=torch.float16)"),

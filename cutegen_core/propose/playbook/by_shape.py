@@ -7,6 +7,7 @@ from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.rows.long_rows import add_long_rows
 from cutegen_core.propose.playbook.rows.vectors import RowVectors
+from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.writing import RegionText, render
 
 _SHORT = 128
@@ -17,7 +18,7 @@ _KEPT = 64
 """Elements of all inputs that a thread has registers for."""
 
 
-def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, cluster_smem: int = 0) -> RegionText:
+def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, target: Target = ANY) -> RegionText:
     """Keep rows of the traced length in registers; longer ones go to the kernel for rows of any length.
 
     A region that is alone has a kernel for short rows, too; the small workloads of a chain may reach no second one. For
@@ -26,7 +27,7 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, cluste
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     held = _lengths(region.reduced[-1].extent.size // k.width, alone=not suffix)
     if not held:
-        add_long_rows(piece, k, cluster_smem=cluster_smem)
+        add_long_rows(piece, k, target=target)
         return piece
     items = _add_items(piece, k.width, held[-1])
     hints = [piece.param("ONCE", 0, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
@@ -47,7 +48,7 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, cluste
         piece.launch(kernel, (blocks,), (threads,), k, when)
         shorter = f"{k.cols} > {most * k.width}"
     k.name = f"{name}_long"
-    add_long_rows(piece, k, shorter, cluster_smem=cluster_smem)
+    add_long_rows(piece, k, shorter, target=target)
     return piece
 
 

@@ -136,7 +136,7 @@ def menu_of(region: Region, target: Target = ANY, *, alone: bool = True) -> tupl
         return (*_rows_menu(region, alone=alone)[:-1], Level("split", SPLIT, partial(split_rows, shares=shares)))
     *lower, last = _rows_menu(region, alone=alone)
     if last in _BY_CLUSTERS:
-        last = replace(last, write=partial(_BY_CLUSTERS[last], cluster_smem=target.cluster_smem))
+        last = replace(last, write=partial(_BY_CLUSTERS[last], target=target))
     return (*lower, last)
 
 
