@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from cutegen_core.machine.device import Device
 from cutegen_core.records.candidate import Author, Candidate
-from cutegen_core.records.decision import Effort, StudyKind
+from cutegen_core.records.decision import Conversation, Effort, StudyKind
 from cutegen_core.records.event import AnsweredBy, Role, SuiteTried
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.performance import Peaks, Profile, ShapeTime
@@ -67,6 +67,22 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Former:
+    """The exchange that wrote the request's base, or diagnosed it: the next question may stand behind it.
+
+    Attributes:
+        prompt: as it was sent, with the messages before it (`propose.turns`).
+        kept: what the server keeps of a conversation.
+        cached_price: what a token costs that it kept, of the price of a new one.
+    """
+
+    prompt: str
+    reply: str
+    kept: Conversation
+    cached_price: float
+
+
+@dataclass(frozen=True)
 class BenchmarkShape:
     """A workload, and its tensors."""
 
@@ -101,6 +117,7 @@ class ProposalRequest:
         effort: how much a step may try, and what ends the session.
         alternative: which of the step's alternatives is asked for, from 1; `others_try` are the ideas of those it has.
         swept: the parameters of `base` were swept, or a sweep chose it.
+        former: the exchange that this step's question may stand behind, None where it begins afresh.
     """
 
     problem: Problem
@@ -131,6 +148,7 @@ class ProposalRequest:
     alternative: int = 1
     others_try: tuple[str, ...] = ()
     swept: bool = False
+    former: Former | None = None
 
     @property
     def has_passed(self) -> bool:

@@ -1,0 +1,49 @@
+"""Find the exchange that the next question may stand behind: the one that wrote the kernel which the step goes on from.
+
+There is none where the kernel is another's or was changed since (a person's edit, a sweep, a branch from an earlier
+step), where a person changed or refused a prompt or reply, where the model was asked twice in that step (its last reply
+does not hold the whole change), where a step has several candidates, and where several models answer.
+"""
+
+from __future__ import annotations
+
+from cutegen_core.propose.model_port import Model
+from cutegen_core.propose.port import Former
+from cutegen_core.records.candidate import Author
+from cutegen_core.records.decision import Conversation
+from cutegen_core.records.event import AnsweredBy, Role
+from cutegen_core.trajectory.state import Exchange, State, Step
+from cutegen_core.trajectory.store import Store
+
+
+def former(store: Store, state: State, model: Model | None, step: Step) -> Former | None:
+    """Return the exchange that the step's next question may stand behind, None where it begins afresh."""
+    kept = state.settings.effort.conversation
+    if kept is Conversation.OFF or model is None or step.width > 1:
+        return None
+    call, asked = _exchange(state, step), model.only_one(state)
+    if call is None or call.answer is None or asked is None or call.model != asked.model:
+        return None
+    return Former(store.text(call.prompt), store.text(call.answer.reply), kept, asked.cached_price)
+
+
+def _exchange(state: State, step: Step) -> Exchange | None:
+    """Return the diagnosis of this step, else the exchange of the step before, which wrote the base."""
+    own, before = _answered(step), state.numbered(step.number - 1)
+    if own:
+        return own[-1] if own[-1].role is Role.DIAGNOSIS and _is_unchanged(own) else None
+    if before is None or before.candidate is None or before.candidate != step.base:
+        return None
+    wrote = [call for call in _answered(before) if call.role is not Role.DIAGNOSIS]
+    alone = before.author is Author.MODEL and before.width == 1 and len(wrote) == 1
+    return wrote[0] if alone and _is_unchanged(_answered(before)) else None
+
+
+def _answered(step: Step) -> list[Exchange]:
+    return [call for call in step.calls if call.answer and not call.answer.error]
+
+
+def _is_unchanged(calls: list[Exchange]) -> bool:
+    """Return whether a model answered these prompts as they were written, and a person took the replies as they are."""
+    by_model = all(call.answer and call.answer.by is AnsweredBy.LLM for call in calls)
+    return by_model and not any(call.edited or call.dropped for call in calls)
