@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 Speaker = Literal["user", "assistant"]
@@ -28,7 +29,8 @@ def turns(prompt: str) -> tuple[Turn, ...]:
     if head is None:
         return (Turn("user", prompt),)
     _, *parts = re.split(rf"\n==== {head[1]} (user|assistant)\n", prompt)
-    found = (Turn("user" if who == "user" else "assistant", text) for who, text in zip(parts[::2], parts[1::2]))
+    speakers: Iterator[Speaker] = ("user" if who == "user" else "assistant" for who in parts[::2])
+    found = map(Turn, speakers, parts[1::2])
     return tuple(found) or (Turn("user", prompt),)
 
 
@@ -38,6 +40,12 @@ def behind(prompt: str, reply: str, message: str) -> str:
     digest = head[1] if head else hashlib.sha256(prompt.encode()).hexdigest()[:16]
     begun = prompt if head else f"{_HEADING.format(digest)}\n{_turn(digest, 'user', prompt)}"
     return f"{begun}{_turn(digest, 'assistant', reply)}{_turn(digest, 'user', message)}"
+
+
+def shared(one: str, other: str) -> str:
+    """Return the text that both begin with: what a server keeps of a prompt."""
+    differ = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
+    return one[: next(differ, min(len(one), len(other)))]
 
 
 def _turn(digest: str, speaker: Speaker, text: str) -> str:

@@ -171,7 +171,7 @@ class Effort:
         max_minutes: budget of the time in which the session works; None for no limit.
         tokens_per_percent, cost_per_percent: what 1 % less time is worth at most, in tokens or money; None for any
             price. Where a step is expected to take more, no further idea is asked for.
-        conversation: whether the next question may go on from the exchange that wrote the kernel, where that is cheaper.
+        conversation: whether a question may go on from the exchange that wrote the kernel, where that is cheaper.
     """
 
     ideas: Ideas = Ideas.ONE

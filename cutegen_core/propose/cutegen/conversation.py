@@ -1,10 +1,10 @@
-"""Go on with the conversation in which the model wrote the current kernel, where that costs less than to begin afresh.
+"""Go on with the conversation in which the model wrote the current kernel, where that costs less than a fresh prompt.
 
-A prompt that begins afresh holds the whole kernel. Behind the exchange that wrote it, the next question needs no kernel,
-and the server keeps what stood there before. In prices of a new token, with the price c of a kept one:
+A fresh prompt holds the whole kernel. Behind the exchange that wrote it, the next question needs no kernel, and the
+server keeps what stood there before. In prices of a new token, with the price c of a kept one:
 
     going on = c x former prompt + (c where the server keeps replies, else 1) x its reply + message
-    afresh   = c x what the new prompt shares with the conversation's first + the rest of the new prompt
+    fresh    = c x what the new prompt shares with the conversation's first + the rest of the new prompt
 
 The model must know its kernel from what it was shown and from its own changes to it. So the kernel is shown whole again
 after a few changes, after blocks that did not fit, and where anybody else wrote it (`session.conversation`).
@@ -13,14 +13,13 @@ after a few changes, after blocks that did not fit, and where anybody else wrote
 from __future__ import annotations
 
 from itertools import takewhile
-from os.path import commonprefix
 
 from cutegen_core.propose.port import Former, ProposalRequest
 from cutegen_core.propose.prompting.rendering import Prompt
 from cutegen_core.propose.replies.parsing import ParsedReply, parse_reply
 from cutegen_core.propose.replies.reply_text import spoken
 from cutegen_core.propose.tokens import estimate_tokens
-from cutegen_core.propose.turns import Turn, behind, turns
+from cutegen_core.propose.turns import Turn, behind, shared, turns
 from cutegen_core.records.decision import Conversation
 
 MOST_REPLIES = 6
@@ -48,8 +47,12 @@ def cheaper(fresh: Prompt, message: str, request: ProposalRequest) -> Prompt:
 
 def _may_go_on(said: tuple[Turn, ...]) -> bool:
     replies = [turn.text for turn in said if turn.speaker == "assistant"]
-    since_whole = list(takewhile(lambda reply: not isinstance(parse_reply(reply, None), ParsedReply), reversed(replies)))
+    since_whole = list(takewhile(_is_no_file, reversed(replies)))
     return len(replies) <= MOST_REPLIES and len(since_whole) <= MOST_CHANGES
+
+
+def _is_no_file(reply: str) -> bool:
+    return not isinstance(parse_reply(reply, None), ParsedReply)
 
 
 def _price(former: Former, reply: str, message: str) -> float:
@@ -59,5 +62,5 @@ def _price(former: Former, reply: str, message: str) -> float:
 
 
 def _price_afresh(fresh: Prompt, former: Former) -> float:
-    shared = estimate_tokens(commonprefix([fresh.text, turns(former.prompt)[0].text]))
-    return former.cached_price * shared + fresh.tokens - shared
+    kept = estimate_tokens(shared(fresh.text, turns(former.prompt)[0].text))
+    return former.cached_price * kept + fresh.tokens - kept

@@ -16,7 +16,6 @@ from cutegen_core.propose.tokens import TokenUsage
 from cutegen_core.records.decision import Limit
 from cutegen_core.records.errors import BudgetError
 
-
 USUAL_CACHED_PRICE = 0.1
 """Assumed where prices are not known: servers charge a tenth to a half, and save nearly all of the work."""
 
