@@ -7,8 +7,7 @@ naive to tuned, so the script knows which of its replies are real improvements; 
 prompt says changes what it does: told that a change of defaults is no promotion, it makes none; told which names are
 CuTe's, it does not take one.
 
-The sessions are played in variants (`VARIANTS`): how the model answers, and whether a question may stand behind the
-exchange that wrote the kernel. A kernel is tried once; the other variants take its verdict from the store.
+The sessions are played in variants (`VARIANTS`): whether a question may stand behind the exchange before it. A kernel is tried once; the other variants take its verdict from the store.
 
 A prompt's stable part is what it shares, from its beginning, with an earlier prompt of the session, or with one and its
 reply where the server keeps replies (what its prefix cache keeps); the rest is new. Tokens are estimates
@@ -40,7 +39,7 @@ from cutegen_core.propose.playbook.variants import Variant
 from cutegen_core.propose.replies.parsing import ParsedReply, parse_reply
 from cutegen_core.propose.tokens import estimate_tokens
 from cutegen_core.propose.turns import shared
-from cutegen_core.records.decision import Autonomy, Conversation, Decision, DecisionKind, Effort
+from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Effort
 from cutegen_core.records.event import AnsweredBy, Outcome
 from cutegen_core.records.problem import Problem
 from cutegen_core.session import start
@@ -86,24 +85,21 @@ _DEFAULT = re.compile(r"(\w+) += \{ default = (\d+), +values = \[([\d, ]+)\]")
 
 
 class Way(NamedTuple):
-    """How the sessions are played.
+    """How the sessions are played, and counted.
 
     Attributes:
-        brief: the model answers with blocks where these are shorter than the file.
-        conversation: the session's setting; the server keeps prompts, and with REPLIES what it wrote, too.
+        conversation: the session's setting.
+        replies_kept: the server keeps what it wrote, not only prompts.
     """
 
-    brief: bool
-    conversation: Conversation
+    conversation: bool
+    replies_kept: bool = False
 
 
 VARIANTS: Mapping[str, Way] = {
-    "whole kernels, each prompt afresh": Way(False, Conversation.OFF),
-    "whole kernels, conversation": Way(False, Conversation.PROMPTS),
-    "whole kernels, conversation, replies kept": Way(False, Conversation.REPLIES),
-    "blocks, each prompt afresh": Way(True, Conversation.OFF),
-    "blocks, conversation": Way(True, Conversation.PROMPTS),
-    "blocks, conversation, replies kept": Way(True, Conversation.REPLIES),
+    "each prompt afresh": Way(False),
+    "conversation": Way(True, True),
+    "conversation, replies not kept": Way(True),
 }
 KEPT_PRICE = 0.1
 """What a kept token costs, of the price of a new one, in the sums that count both."""
@@ -123,25 +119,27 @@ class CapableModel:
     """Plays one session: its kernels in order, with this problem's mistakes; then DONE, and `at_end`.
 
     Attributes:
-        base: the kernel that the question is about: the one it shows, else the one that the model wrote before.
+        base: the kernel that the question is about: the one it shows, else the one that the model wrote before, or
+            `before` that, where its last one was not taken.
     """
 
     kernels: Sequence[Variant]
     mistakes: set[str]
     at_end: Callable[[], object]
-    brief: bool = False
     next: int = 0
     mended: str = ""
     base: str = ""
+    before: str = ""
     asked: list[Asked] = field(default_factory=list)
 
     def answer(self, request: Recorded) -> Answer:
-        message = str(request.body["messages"][-1]["content"])
-        self.base = _shown(message) or self.base
+        message = request.question
+        self.base = _shown(message) or (self.before if "It was not taken" in message else self.base)
         kind = _kind(message, first=not self.base)
         text = self._text(kind, request.prompt)
         self.asked.append(Asked(kind, request.prompt, message, text))
         found = parse_reply(text, self.base or None)
+        self.before = self.base
         self.base = found.source if isinstance(found, ParsedReply) else found.partial or self.base
         return reply(text, size=4000)
 
@@ -151,7 +149,7 @@ class CapableModel:
         if kind == "again" and self.mended and "Your other blocks fit" in prompt:
             return self.mended
         if kind in ("repair", "again"):
-            return self._file(self.kernels[self.next - 1])
+            return _whole(self.kernels[self.next - 1])
         return self._step(prompt)
 
     def _step(self, prompt: str) -> str:
@@ -178,17 +176,7 @@ class CapableModel:
         if slip:
             text, self.mended = _blocks(kernel, self.base, slip)
             return text
-        return self._file(kernel)
-
-    def _file(self, kernel: Variant) -> str:
-        """Return a kernel in the form that is shorter, where the model answers so: the file, or blocks that give it."""
-        whole = _whole(kernel)
-        if not self.brief or not self.base:
-            return whole
-        blocks, _ = _blocks(kernel, self.base, "")
-        found = parse_reply(blocks, self.base)
-        fits = isinstance(found, ParsedReply) and found.source == kernel.source
-        return blocks if fits and len(blocks) < len(whole) else whole
+        return _whole(kernel)
 
     def _makes(self, mistake: str) -> bool:
         made = mistake in self.mistakes
@@ -268,12 +256,11 @@ def play(problem: Problem, store: Store, tools: Tools, way: Way) -> dict[str, An
     written = playbook.propose(evaluator.graph(workload), evaluator.signature(workload), problem.name)
     kernels = [kernel for kernel in written if (problem.name, kernel.name) not in ONLY_VALUES]
     stop = partial(store.submit, session, Decision(DecisionKind.STOP))
-    model = CapableModel(kernels, set(MISTAKES[problem.name]), stop, way.brief)
+    model = CapableModel(kernels, set(MISTAKES[problem.name]), stop)
     with ModelServer(model.answer) as server:
         model_settings.write(Models((ModelSettings("played", server.base_url, "played", context_tokens=200_000),)))
         state = Session(store, session, tools.of_session(session)).run()
-    replies_kept = way.conversation is Conversation.REPLIES
-    calls = _calls(model.asked, replies_kept=replies_kept)
+    calls = _calls(model.asked, replies_kept=way.replies_kept)
     return _account(problem.name, state, calls, store, [kernel.source for kernel in kernels])
 
 
@@ -391,6 +378,7 @@ def _added(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--name", default="guide", help="results/NAME.json")
+    parser.add_argument("--only", nargs="*", metavar="PROBLEM", help="of the five problems")
     parser.add_argument("--prompts", type=Path, help="a folder to write every prompt to")
     options = parser.parse_args()
     rows: dict[str, list[dict[str, Any]]] = {variant: [] for variant in VARIANTS}
@@ -398,7 +386,7 @@ def main() -> None:
         _settle(Path(home))
         store = Store(Path(home) / "store.db")
         tools = Tools(store)
-        for problem in problems():
+        for problem in [each for each in problems() if not options.only or each.name in options.only]:
             for number, (variant, way) in enumerate(VARIANTS.items(), 1):
                 rows[variant].append(play(problem, store, tools, way))
                 _print(variant, rows[variant][-1])

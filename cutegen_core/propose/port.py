@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from cutegen_core.machine.device import Device
 from cutegen_core.records.candidate import Author, Candidate
-from cutegen_core.records.decision import Conversation, Effort, StudyKind
+from cutegen_core.records.decision import Effort, StudyKind
 from cutegen_core.records.event import AnsweredBy, Role, SuiteTried
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.performance import Peaks, Profile, ShapeTime
@@ -68,17 +68,15 @@ class Call:
 
 @dataclass(frozen=True)
 class Former:
-    """The exchange that wrote the request's base, or diagnosed it: the next question may stand behind it.
+    """The exchange before, about the request's base: the next question may stand behind it.
 
     Attributes:
         prompt: as it was sent, with the messages before it (`propose.turns`).
-        kept: what the server keeps of a conversation.
         cached_price: what a token costs that it kept, of the price of a new one.
     """
 
     prompt: str
     reply: str
-    kept: Conversation
     cached_price: float
 
 

@@ -149,16 +149,6 @@ class Ideas(StrEnum):
     FREE = "free"
 
 
-class Conversation(StrEnum):
-    """Whether a question may stand behind the exchange that wrote the kernel, and what of that its server keeps."""
-
-    OFF = "off"
-    PROMPTS = "prompts"
-    """Prompts: an earlier reply costs what new text costs."""
-    REPLIES = "replies"
-    """Replies too, as servers do that keep what they have generated."""
-
-
 @dataclass(frozen=True)
 class Effort:
     """How much a step may try, and what ends the session before its steps and tokens are used up.
@@ -171,7 +161,7 @@ class Effort:
         max_minutes: budget of the time in which the session works; None for no limit.
         tokens_per_percent, cost_per_percent: what 1 % less time is worth at most, in tokens or money; None for any
             price. Where a step is expected to take more, no further idea is asked for.
-        conversation: whether a question may go on from the exchange that wrote the kernel, where that is cheaper.
+        conversation: a question may stand behind the exchange before it, where that is cheaper than the whole kernel.
     """
 
     ideas: Ideas = Ideas.ONE
@@ -182,7 +172,7 @@ class Effort:
     max_minutes: float | None = None
     tokens_per_percent: float | None = None
     cost_per_percent: float | None = None
-    conversation: Conversation = Conversation.PROMPTS
+    conversation: bool = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.enough <= 1:

@@ -1,4 +1,5 @@
-"""Find the exchange that the next question may stand behind: the one that wrote the kernel which the step goes on from.
+"""Find the exchange that the next question may stand behind: it wrote the kernel that the step goes on from, or made a
+change of it that was not taken.
 
 There is none where the kernel is another's or was changed since (a person's edit, a sweep, a branch from an earlier
 step), where a person changed or refused a prompt or reply, where the model was asked twice in that step (its last reply
@@ -10,33 +11,41 @@ from __future__ import annotations
 from cutegen_core.propose.model_port import Model
 from cutegen_core.propose.port import Former
 from cutegen_core.records.candidate import Author
-from cutegen_core.records.decision import Conversation
-from cutegen_core.records.event import AnsweredBy, Role
+from cutegen_core.records.event import AnsweredBy, Outcome, Role
+from cutegen_core.records.trial import NO_KERNEL
 from cutegen_core.trajectory.state import Exchange, State, Step
 from cutegen_core.trajectory.store import Store
+
+_NOT_TAKEN = (Outcome.KEPT, Outcome.REJECTED)
 
 
 def former(store: Store, state: State, model: Model | None, step: Step) -> Former | None:
     """Return the exchange that the step's next question may stand behind, None where it begins afresh."""
-    kept = state.settings.effort.conversation
-    if kept is Conversation.OFF or model is None or step.width > 1:
+    if not state.settings.effort.conversation or model is None or step.width > 1:
         return None
     call, asked = _exchange(state, step), model.only_one(state)
     if call is None or call.answer is None or asked is None or call.model != asked.model:
         return None
-    return Former(store.text(call.prompt), store.text(call.answer.reply), kept, asked.cached_price)
+    return Former(store.text(call.prompt), store.text(call.answer.reply), asked.cached_price)
 
 
 def _exchange(state: State, step: Step) -> Exchange | None:
-    """Return the diagnosis of this step, else the exchange of the step before, which wrote the base."""
+    """Return the diagnosis of this step, else the exchange of the step before, where that was about the base."""
     own, before = _answered(step), state.numbered(step.number - 1)
     if own:
         return own[-1] if own[-1].role is Role.DIAGNOSIS and _is_unchanged(own) else None
-    if before is None or before.candidate is None or before.candidate != step.base:
+    if before is None or not _is_about(before, step.base):
         return None
     wrote = [call for call in _answered(before) if call.role is not Role.DIAGNOSIS]
     alone = before.author is Author.MODEL and before.width == 1 and len(wrote) == 1
     return wrote[0] if alone and _is_unchanged(_answered(before)) else None
+
+
+def _is_about(before: Step, base: str | None) -> bool:
+    """Return whether the step wrote this kernel, or changed it in a way that was not taken."""
+    if before.status in NO_KERNEL or before.candidate is None:
+        return False
+    return base == (before.base if before.outcome in _NOT_TAKEN else before.candidate)
 
 
 def _answered(step: Step) -> list[Exchange]:
