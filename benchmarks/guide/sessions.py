@@ -7,7 +7,8 @@ naive to tuned, so the script knows which of its replies are real improvements; 
 prompt says changes what it does: told that a change of defaults is no promotion, it makes none; told which names are
 CuTe's, it does not take one.
 
-The sessions are played in variants (`VARIANTS`): whether a question may stand behind the exchange before it. A kernel is tried once; the other variants take its verdict from the store.
+The sessions are played in variants (`VARIANTS`): whether a question may stand behind the exchange before it. A kernel
+is tried once; the other variants take its verdict from the store.
 
 A prompt's stable part is what it shares, from its beginning, with an earlier prompt of the session, or with one and its
 reply where the server keeps replies (what its prefix cache keeps); the rest is new. Tokens are estimates
