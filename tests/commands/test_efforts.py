@@ -59,8 +59,7 @@ def test_a_bench_takes_the_efforts_of_a_run(served, tmp_path):
     )  # fmt: skip
     assert code == 1
     store = Store()
-    [session] = store.sessions()
-    state = state_of(store, session)
+    state = state_of(store, store.sessions()[0])
     wanted = Effort(ideas="few", width=2, models=("a", "b"), max_minutes=9.0, conversation=False)
     assert state.settings.effort == wanted
     assert {call.model for call in state.steps[0].calls} == {"a", "b"}

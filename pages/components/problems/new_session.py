@@ -111,8 +111,7 @@ def _limits(name: str, llm: Llm, *, several: bool) -> dict[str, object]:
         conversation = st.checkbox(
             "Go on with the conversation where that is cheaper", True, key=f"new-conversation-{name}",
             disabled=not several,
-            help="The next question stands behind the exchange before it, whose server keeps that, and does not show the "
-            "whole kernel again.",
+            help="A question stands behind the exchange before it, which servers keep, and does not show the kernel again.",
         )  # fmt: skip
         chosen = tuple(models) if several else ()
         unpriced = llm.unpriced(chosen)
@@ -134,9 +133,8 @@ def _limits(name: str, llm: Llm, *, several: bool) -> dict[str, object]:
     given = {"max_minutes": minutes, "tokens_per_percent": tokens}
     given |= {} if unpriced else {"max_cost": money, "cost_per_percent": price}
     width = max(int(width), len(chosen)) if several else 1
-    return {"width": width, "models": chosen, "conversation": conversation} | {
-        key: value for key, value in given.items() if value
-    }
+    limits = {key: value for key, value in given.items() if value}
+    return {"width": width, "models": chosen, "conversation": conversation, **limits}
 
 
 def _strategy(name: str, problem: Problem) -> str:
