@@ -72,12 +72,14 @@ class Former:
 
     Attributes:
         prompt: as it was sent, with the messages before it (`propose.turns`).
-        cached_price: what a token costs that it kept, of the price of a new one.
+        cached_price: what a token costs that the server kept, of the price of a new one.
+        keeps_replies: it keeps its replies, too, as far as is known.
     """
 
     prompt: str
     reply: str
     cached_price: float
+    keeps_replies: bool = True
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from cutegen_core.propose.model_port import Model
 from cutegen_core.propose.port import Former
+from cutegen_core.propose.tokens import estimate_tokens
+from cutegen_core.propose.turns import turns
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.event import AnsweredBy, Outcome, Role
 from cutegen_core.records.trial import NO_KERNEL
@@ -26,7 +28,22 @@ def former(store: Store, state: State, model: Model | None, step: Step) -> Forme
     call, asked = _exchange(state, step), model.only_one(state)
     if call is None or call.answer is None or asked is None or call.model != asked.model:
         return None
-    return Former(store.text(call.prompt), store.text(call.answer.reply), asked.cached_price)
+    prompt, reply = store.text(call.prompt), store.text(call.answer.reply)
+    return Former(prompt, reply, asked.cached_price, _keeps_replies(store, state))
+
+
+def _keeps_replies(store: Store, state: State) -> bool:
+    """Return False where the server's last count of a conversation ends before the reply in it.
+
+    It keeps none where the model thinks: the thinking that stood before a reply is not sent again.
+    """
+    for call in (call for step in reversed(state.steps) for call in reversed(_answered(step))):
+        said = turns(store.text(call.prompt))
+        if call.answer and call.answer.cached_tokens and len(said) > 1:
+            sizes = [estimate_tokens(turn.text) for turn in said]
+            halfway = sum(sizes[:-2]) + sizes[-2] / 2
+            return call.answer.cached_tokens / call.answer.prompt_tokens > halfway / sum(sizes)
+    return True
 
 
 def _exchange(state: State, step: Step) -> Exchange | None:

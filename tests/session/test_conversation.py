@@ -16,7 +16,7 @@ from cutegen_core.records.event import AnsweredBy, Outcome
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Status
 from cutegen_core.trajectory.state import State
-from tests.model_server import ModelServer, Recorded
+from tests.model_server import ModelServer, Recorded, reply
 from tests.session.asking import Sessions, kernel, offer
 
 SEED = offer("seed", kernel(1, "estimate 100"))
@@ -151,6 +151,15 @@ def test_a_price_of_kept_tokens_goes_on(desk: Sessions, serve: Serve) -> None:
     server = serve(SEED, better(2, 100, 90), DONE, **prices)
     desk.go(begin(desk))
     assert talk(server, 0, 3) == ["u", "uau", "uauau"]
+
+
+@pytest.mark.parametrize(("cached", "then"), [(99, "uauau"), (60, "u"), (None, "uauau")])
+def test_the_servers_own_count_says_whether_it_keeps_replies(desk, serve, cached, then) -> None:  # type: ignore[no-untyped-def]
+    """The played server counts 100 tokens of every prompt, and so many of them as kept."""
+    long = [f"{'It loads more at once. ' * 300}\n{offer(str(n), kernel(n, f'estimate {100 - n}'))}" for n in (2, 3)]
+    server = serve(SEED, *(reply(text, size=500, cached=cached) for text in long), DONE)
+    desk.go(begin(desk))
+    assert talk(server, 0, 3) == ["u", "uau", then]
 
 
 def test_a_persons_kernel_begins_afresh(desk: Sessions, serve: Serve) -> None:

@@ -3,7 +3,7 @@
 A fresh prompt holds the whole kernel. Behind the exchange before it, the next question needs none, and the server keeps
 what stood there. In prices of a new token, with the price c of one that the server kept:
 
-    going on = c x (former prompt + its reply) + message
+    going on = c x former prompt + (c, or 1 where the server's count says that it keeps none) x its reply + message
     fresh    = c x what it shares with the conversation's first prompt + the rest of it
 
 The model must know the kernel from what it was shown and from its own replies. So it is shown again after a few of
@@ -39,8 +39,10 @@ def cheaper(fresh: Prompt, message: str, request: ProposalRequest) -> Prompt:
 
 
 def _price(former: Former, message: str) -> float:
-    before = estimate_tokens(former.prompt) + estimate_tokens(spoken(former.reply))
-    return former.cached_price * before + estimate_tokens(message)
+    kept = former.cached_price
+    of_reply = kept if former.keeps_replies else 1.0
+    before = kept * estimate_tokens(former.prompt) + of_reply * estimate_tokens(spoken(former.reply))
+    return before + estimate_tokens(message)
 
 
 def _price_afresh(fresh: Prompt, former: Former) -> float:

@@ -111,7 +111,7 @@ def _limits(name: str, llm: Llm, *, several: bool) -> dict[str, object]:
         conversation = st.checkbox(
             "Go on with the conversation where that is cheaper", True, key=f"new-conversation-{name}",
             disabled=not several,
-            help="A question stands behind the exchange before it, which servers keep, and does not show the kernel again.",
+            help="A question stands behind the exchange before it, which servers keep, without the kernel once more.",
         )  # fmt: skip
         chosen = tuple(models) if several else ()
         unpriced = llm.unpriced(chosen)
