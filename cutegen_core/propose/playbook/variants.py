@@ -34,7 +34,8 @@ from cutegen_core.propose.playbook.one_launch import (
 from cutegen_core.propose.playbook.products import menu as products
 from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
 from cutegen_core.propose.playbook.rows import attention
-from cutegen_core.propose.playbook.rows.long_rows import has_vectors, long_rows, split_rows, wanted_shares
+from cutegen_core.propose.playbook.rows.long_rows import long_rows, split_rows, wanted_shares
+from cutegen_core.propose.playbook.rows.vectors import has_vectors
 from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.windows import launches as windows
 from cutegen_core.propose.playbook.writing import Level, RegionText, ScratchText, write_file
@@ -130,7 +131,7 @@ def menu_of(region: Region, target: Target = ANY, *, alone: bool = True) -> tupl
         return (*_rows_menu(region, alone=alone)[:-1], Level("split", SPLIT, partial(split_rows, shares=shares)))
     *lower, last = _rows_menu(region, alone=alone)
     if last in _BY_CLUSTERS:
-        last = replace(last, write=partial(_BY_CLUSTERS[last], cluster_smem=target.cluster_smem))
+        last = replace(last, write=partial(_BY_CLUSTERS[last], target=target))
     return (*lower, last)
 
 

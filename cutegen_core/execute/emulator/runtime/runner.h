@@ -25,7 +25,7 @@ constexpr int MAX_ARGUMENTS = 64;
 constexpr int MAX_LAUNCHES = 256;
 constexpr int MAX_TENSOR_MAPS = 64;
 constexpr int MAX_WORKERS = 16;
-constexpr int MAX_CLUSTER = 8;                        // blocks of a cluster, a process each
+constexpr int MAX_CLUSTER = 16;                       // blocks of a cluster, a process each
 constexpr uint32_t MOST_AHEAD = 64;                   // clusters that a process may begin before the first of them is over
 constexpr int MAX_TOGETHER = 512;                     // blocks of a cooperative launch, a process each
 
