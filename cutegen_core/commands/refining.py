@@ -56,7 +56,11 @@ def twin(arguments: argparse.Namespace) -> int:
 
 
 def resume(arguments: argparse.Namespace) -> int:
-    """Go on with a session: raise its budgets, let it run to the end, resume it; then follow it."""
+    """Go on with a session: raise its budgets, let it run to the end, resume it; then follow it.
+
+    Raises:
+        UsageError: it is accepted, its budget is used up and none is given, or money would limit models without prices.
+    """
     store = Store()
     session = store.find_session(arguments.session)
     state = views.session_view(store, session).state
