@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.evaluate.roofline.bounds import graph_bound
@@ -290,12 +290,14 @@ class _Run:
         return None
 
     def test(self) -> StageFailure | None:
-        evaluator = self.evaluator
+        evaluator, compiled = self.evaluator, self.resources
         testing = CorrectnessStage(
             evaluator.problem, evaluator.reference, evaluator.executor, self.planned, self.compiled, self.seed,
             self.instrumented, evaluator.run_timeout_s, self.watch, self.verdicts, self.sizes,
         )  # fmt: skip
-        return testing.run()
+        failure = testing.run()
+        self.resources = replace(compiled, shared=tuple(testing.shared.values())) if compiled else None
+        return failure
 
     def benchmark(self) -> StageFailure | None:
         evaluator = self.evaluator
@@ -351,7 +353,7 @@ class _Run:
             bound = graph_bound(graph_work(graph, signature), rates, problem.allow) if graph.nodes else None
             launched = LaunchedWorkload(signature, self.planned.target.plans[workload.name])
             workloads.append(WorkloadOnDevice(launched, bound))
-        return estimate(workloads, self.resources.kernels, evaluator.device, rates)
+        return estimate(workloads, self.resources, evaluator.device, rates)
 
     def _marks(self) -> tuple[Mark, ...]:
         marks = set(self.timing.marks) if self.timing else {Mark.NOT_TIMED}
