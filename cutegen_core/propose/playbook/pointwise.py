@@ -102,8 +102,8 @@ __device__ T min_of(T a, T b) { return a < b || a != a ? a : b; }
 // an earlier position of equal ones.
 __device__ long ranked(float value, long position) {
   int const bits = __float_as_int(value + 0.0f);
-  int const order = value != value ? 0x7fffffff : bits < 0 ? bits ^ 0x7fffffff : bits;
-  return long(order) * 4294967296L + (2147483647L - position);
+  int const order = value != value ? 0x7fffffff : bits ^ (bits >> 31 & 0x7fffffff);
+  return long(uint64_t(uint32_t(order)) << 32 | uint32_t(0x7fffffff - int(position)));
 }
 """,
     "abs_of": """template <class T>

@@ -92,6 +92,20 @@ NORMS = {
     "mean over several blocks": problem(
         "torch.mean((x - y) ** 2)", {"R": 300, "C": 256}, {"R": 7, "C": 19}, **PAIR),
 }  # fmt: skip
+FAR = "(torch.randn(R, C, D) + 4).reshape(-1).index_fill(0, torch.arange({0}), 1e4).reshape(R, C, D)"
+"""Rows of which the first elements lie far from all others."""
+MANY = {
+    "batch norm of many elements": problem(
+        "F.batch_norm(x, None, None, w, w, training=True)", {"R": 40, "C": 2, "D": 1700}, {"R": 3, "C": 5, "D": 7},
+        x="torch.randn(R, C, D) + 400", w="torch.randn(C)"),
+    "batch norm, an element of which lies far away": problem(
+        "F.batch_norm(x, None, None, training=True)", {"R": 90, "C": 1, "D": 800}, {"R": 5, "C": 1, "D": 8},
+        x=FAR.format(1)),
+    "group norm of many elements, all equal but for a few": problem(
+        "F.group_norm(x, 2, w, w)", {"R": 1, "C": 8, "D": 17000}, {"R": 3, "C": 4, "D": 6},
+        x=FAR.format("D // 2").replace("torch.randn", "torch.zeros"), w="torch.randn(C)"),
+}  # fmt: skip
+"""Their mean and variance are made of one pass."""
 LONG = {
     "softmax of rows too long for registers": problem(
         "torch.softmax(x + w, 1)", {"R": 2, "C": 16640}, {"R": 3, "C": 16388},
@@ -225,6 +239,37 @@ def test_rows_that_are_no_whole_vectors_are_right(case: str, shared: SharedTools
     assert_right(ODD[case], [last], ODD[case].workloads, shared, tmp_path)
 
 
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if k == 0 else pytest.mark.thorough) for k, name in enumerate(MANY)]
+)
+def test_norms_of_many_elements_are_right(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    last = variants_of(MANY[case], shared, tmp_path, Target(DEVICE))[-1]
+    assert_right(MANY[case], [last], MANY[case].workloads, shared, tmp_path)
+
+
+# Reductions over a slow dimension, with many results next to each other: 65536 from which vectors of them pay.
+AMONG_COLUMNS = {
+    "softmax, then results that are no whole vectors": problem(
+        "torch.softmax(x, 1) + w", {"R": 2, "C": 3, "D": 32800}, {"R": 3, "C": 70, "D": 37}, x="torch.randn(R, C, D)",
+        w="torch.randn(C, 1)"),
+    "a norm of halves, with a weight of each channel": problem(
+        "x * torch.rsqrt(x.float().square().mean(1, keepdim=True) + 1e-5).half() * w", {"R": 1, "C": 20, "D": 65552},
+        {"R": 2, "C": 130, "D": 24}, x="torch.randn(R, C, D).half()", w="torch.randn(C, 1).half()"),
+    "the first of the largest, with NaN": problem(
+        "torch.max(x, 1)", {"R": 2, "C": 9, "D": 32768}, {"R": 3, "C": 67, "D": 5},
+        x="torch.where(torch.rand(R, C, D) > 0.97, torch.nan, torch.randn(R, C, D).round())"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if k == 0 else pytest.mark.thorough) for k, name in enumerate(AMONG_COLUMNS)]
+)
+def test_vectors_of_results_are_right(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    last = variants_of(AMONG_COLUMNS[case], shared, tmp_path, Target(DEVICE))[-1]
+    assert "columns_reduce" in last.source
+    assert_right(AMONG_COLUMNS[case], [last], AMONG_COLUMNS[case].workloads, shared, tmp_path)
+
+
 # Rows of more than 100 KB, and short ones, of which some blocks of a cluster have no part.
 CLUSTERED = {
     "softmax, one row of which has nothing but -inf": ({"CLUSTER": 8, "KEEP": 12800}, problem(
@@ -255,10 +300,10 @@ def test_a_cluster_keeps_a_long_row(case: str, shared: SharedTools, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("columns", "arch", "chosen"),
-    [(393216, "sm_90a", 16), (200000, "sm_90a", 8), (100000, "sm_90a", 4), (50000, "sm_90a", 2),
+    [(393216, "sm_90a", 8), (200000, "sm_90a", 8), (100000, "sm_90a", 4), (50000, "sm_90a", 2),
      (20000, "sm_90a", None), (393216, "sm_80", None), (393216, "sm_120a", 8)],
 )  # fmt: skip
-def test_a_row_longer_than_half_an_sm_keeps_is_shared_by_as_few_blocks_as_keep_it(
+def test_a_row_longer_than_half_an_sm_keeps_is_shared_by_as_few_blocks_as_keep_it_at_most_8(
     columns: int, arch: str, chosen: int | None, shared: SharedTools, tmp_path: Path
 ) -> None:
     case = problem("torch.softmax(x, 1)", {"R": 300, "C": columns}, {"R": 3, "C": 37}, **DRAW)
