@@ -12,12 +12,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-<<<<<<< HEAD
 from contextlib import closing
-from dataclasses import dataclass, field
-=======
 from dataclasses import dataclass, field, replace
->>>>>>> guide
 
 from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.evaluate.roofline.bounds import graph_bound
@@ -304,21 +300,12 @@ class _Run:
         return None
 
     def test(self) -> StageFailure | None:
-<<<<<<< HEAD
-        begun = self.tests.stage
+        begun, compiled = self.tests.stage, self.resources
         stage = begun or self._testing(self.compiled, self.watch)
         self.verdicts, self.sizes = stage.verdicts, stage.sizes
-        return self.tests.result() if begun else stage.run()
-=======
-        evaluator, compiled = self.evaluator, self.resources
-        testing = CorrectnessStage(
-            evaluator.problem, evaluator.reference, evaluator.executor, self.planned, self.compiled, self.seed,
-            self.instrumented, evaluator.run_timeout_s, self.watch, self.verdicts, self.sizes,
-        )  # fmt: skip
-        failure = testing.run()
-        self.resources = replace(compiled, shared=tuple(testing.shared.values())) if compiled else None
+        failure = self.tests.result() if begun else stage.run()
+        self.resources = replace(compiled, shared=tuple(stage.shared.values())) if compiled else None
         return failure
->>>>>>> guide
 
     def benchmark(self) -> StageFailure | None:
         evaluator = self.evaluator
