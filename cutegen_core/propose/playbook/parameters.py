@@ -55,11 +55,11 @@ class TensorText:
         """Return whether threads copy parts of it, vector by vector."""
         return self.varies and not self.counted
 
-    def at(self, index: str, begins: str) -> str:
-        """Return an element of it in a template; "v, item" stands for element v of what `begins` there in the row."""
+    def at(self, index: str, place: str) -> str:
+        """Return an element of it in a template; "v, item" stands for the one that a thread has there, at `place`."""
         if index != "v, item" or not self.varies:
             return f"{self.m if index == 'row' else self.g}({index})"
-        return f"{self.m}({begins} + v, row)" if self.counted else f"{self.r}({index})"
+        return f"{self.m}({place}, row)" if self.counted else f"{self.r}({index})"
 
     @property
     def m(self) -> str:

@@ -247,6 +247,29 @@ def test_norms_of_many_elements_are_right(case: str, shared: SharedTools, tmp_pa
     assert_right(MANY[case], [last], MANY[case].workloads, shared, tmp_path)
 
 
+# Reductions over a slow dimension, with many results next to each other: 65536 from which vectors of them pay.
+AMONG_COLUMNS = {
+    "softmax, then results that are no whole vectors": problem(
+        "torch.softmax(x, 1) + w", {"R": 2, "C": 3, "D": 32800}, {"R": 3, "C": 70, "D": 37}, x="torch.randn(R, C, D)",
+        w="torch.randn(C, 1)"),
+    "a norm of halves, with a weight of each channel": problem(
+        "x * torch.rsqrt(x.float().square().mean(1, keepdim=True) + 1e-5).half() * w", {"R": 1, "C": 20, "D": 65552},
+        {"R": 2, "C": 130, "D": 24}, x="torch.randn(R, C, D).half()", w="torch.randn(C, 1).half()"),
+    "the first of the largest, with NaN": problem(
+        "torch.max(x, 1)", {"R": 2, "C": 9, "D": 32768}, {"R": 3, "C": 67, "D": 5},
+        x="torch.where(torch.rand(R, C, D) > 0.97, torch.nan, torch.randn(R, C, D).round())"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if k == 0 else pytest.mark.thorough) for k, name in enumerate(AMONG_COLUMNS)]
+)
+def test_vectors_of_results_are_right(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    last = variants_of(AMONG_COLUMNS[case], shared, tmp_path, Target(DEVICE))[-1]
+    assert "columns_reduce" in last.source
+    assert_right(AMONG_COLUMNS[case], [last], AMONG_COLUMNS[case].workloads, shared, tmp_path)
+
+
 # Rows of more than 100 KB, and short ones, of which some blocks of a cluster have no part.
 CLUSTERED = {
     "softmax, one row of which has nothing but -inf": ({"CLUSTER": 8, "KEEP": 12800}, problem(
