@@ -15,6 +15,7 @@ from cutegen_core.records.performance import BEST, Profile
 from cutegen_core.records.problem import WorkloadRole
 from cutegen_core.records.trial import NO_KERNEL, Stage, StageResult, StageStatus, Status, Trial
 from cutegen_core.records.wording import micros
+from cutegen_core.session import conversation
 from cutegen_core.session.writer import SessionTools
 from cutegen_core.trajectory.state import Exchange, State, Step
 from cutegen_core.trajectory.store import Store
@@ -59,6 +60,7 @@ def build_request(store: Store, state: State, tools: SessionTools, step: Step) -
         alternative=step.alternative,
         others_try=tuple(other.idea for other in step.alternatives if other.candidate),
         swept=state.swept(step.base),
+        former=conversation.former(store, state, model, step),
     )
 
 

@@ -53,6 +53,24 @@ BUGS = {
         "out",
         "writes out out of bounds: element 100",
     ),
+    "in a function of CuTe's": Bug(
+        "if (threadIdx.x == 0) {\n    Tensor all = make_tensor(make_gmem_ptr(out), n + 1);\n"
+        "    fill(all, 1.f);  // HERE\n  }",
+        MEMORY,
+        "out-of-bounds",
+        "out",
+        "element 100",
+        grid=1,
+    ),
+    "in a lambda that CuTe calls": Bug(
+        "if (threadIdx.x == 0)\n    for_each(make_seq<2>{}, [&](auto i) {\n"
+        "      out[n - 1 + int(i)] = 1.f;  // HERE\n    });",
+        MEMORY,
+        "out-of-bounds",
+        "out",
+        "element 100",
+        grid=1,
+    ),
     "before the start": Bug(
         "out[threadIdx.x] = x[(int)threadIdx.x - 1];  // HERE", MEMORY, "out-of-bounds", "x", "element -1", grid=1
     ),

@@ -129,12 +129,11 @@ def test_a_mediocre_model_is_brought_to_an_accepted_kernel(desk, serve, name, id
     ]
     assert state.steps[2].status in (Status.MEMORY_ERROR, Status.INCORRECT_NUMERICAL, Status.NONDETERMINISTIC)
     assert state.steps[6].idea.startswith("tune: ")
-    prompts = [request.prompt for request in server.asked]
-    diagnosed = [prompt for prompt in prompts if ASKS_FOR_A_DIAGNOSIS in prompt]
+    diagnosed = [request.prompt for request in server.asked if ASKS_FOR_A_DIAGNOSIS in request.question]
     assert all("## The kernel file" in prompt for prompt in diagnosed)
     assert not any("is undefined" in prompt for prompt in diagnosed), "the compiler's error says it"
     assert "TIMEOUT" in diagnosed[-1]
-    told = [prompt for prompt in prompts if ASKS_FOR_A_DIAGNOSIS not in prompt]
+    told = [request.prompt for request in server.asked if ASKS_FOR_A_DIAGNOSIS not in request.question]
     assert "is undefined" in told[1]
     assert "could not be used" not in told[1]
     assert "does not occur in the current kernel" in told[2]

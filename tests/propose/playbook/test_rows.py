@@ -302,10 +302,10 @@ def test_a_cluster_keeps_a_long_row(case: str, shared: SharedTools, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("columns", "arch", "chosen"),
-    [(393216, "sm_90a", 16), (200000, "sm_90a", 8), (100000, "sm_90a", 4), (50000, "sm_90a", 2),
+    [(393216, "sm_90a", 8), (200000, "sm_90a", 8), (100000, "sm_90a", 4), (50000, "sm_90a", 2),
      (20000, "sm_90a", None), (393216, "sm_80", None), (393216, "sm_120a", 8)],
 )  # fmt: skip
-def test_a_row_longer_than_half_an_sm_keeps_is_shared_by_as_few_blocks_as_keep_it(
+def test_a_row_longer_than_half_an_sm_keeps_is_shared_by_as_few_blocks_as_keep_it_at_most_8(
     columns: int, arch: str, chosen: int | None, shared: SharedTools, tmp_path: Path
 ) -> None:
     case = problem("torch.softmax(x, 1)", {"R": 300, "C": columns}, {"R": 3, "C": 37}, **DRAW)

@@ -2,6 +2,9 @@
 // (neither __CUDACC__ nor __CUDA_ARCH__), then CuTe from the overlay, and only then the macros that make the
 // candidate believe that it is compiled for a device.
 #pragma once
+// Line tables of the functions below are much of a tensor-core kernel's compile. Without them, code that is
+// inlined has the line of its call in the kernel file, and a frame that has none leads to its caller's.
+#pragma clang attribute push(__attribute__((nodebug)), apply_to = hasType(functionType))
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -66,6 +69,7 @@
 #include <cuda/std/type_traits>
 #include <cuda/std/utility>
 
+#pragma clang attribute pop
 #include "launch.hpp"
 
 // CUDA's headers have meanings of their own for some of them.

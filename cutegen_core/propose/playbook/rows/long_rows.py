@@ -1,8 +1,9 @@
 """Write rows of any length: what fits of a row stays in shared memory between its passes.
 
-A row has one block, or a cluster of them that share it: sixteen blocks keep 1.7 MB of it, so that memory is read once.
+A row has one block, or a cluster of them that share it: eight blocks keep 800 kB of it, so that memory is read once.
 Each takes at most half of an SM's shared memory: while one block waits for others of its cluster, a block of another
-row reads or writes.
+row reads or writes. Measured on an H200 (`benchmarks.kernels.rows`): blocks that take a whole SM, or clusters of 16, of
+which fewer fit on the device, are slower.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _GRAIN = 16
 """Elements of which a kept part has a whole number, so that all that is kept is aligned."""
 _EMULATED = 2
 """Blocks of a cluster on the emulator, which gives each a process."""
-_CLUSTER_THREADS = 512
+_CLUSTER_THREADS, _MOST_BLOCKS = 512, 8
+"""Of a cluster, unless the tuner finds others better."""
 _LONG = 16384
 """Elements of a row from which the largest block pays."""
 
@@ -83,43 +85,40 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: T
         target: has the clusters that share rows too long for half an SM.
     """
     rows, length = LongRows(k), prod(mode.extent.size for mode in k.region.reduced)
-    smem, size = "", rows.bytes_kept
+    size = rows.bytes_kept
     shared = bool(target.cluster_sizes) and length * size > _TWO_BLOCKS
     threads = _CLUSTER_THREADS if shared else 1024 if length > _LONG else 512 if length > 2048 else 256
     block, items = piece.param("THREADS", threads, 256, 512, 1024), piece.param("EACH", rows.wanted_vectors, 2, 4)
+    cluster = _add_cluster(piece, length * size, target) if shared else ""
+    kept_count = _add_kept(piece, k, size, length, cluster) if size else ""
     whole = k.pass_number("whole", rows.whole, "bool")
-    cluster, share, blocks = "", k.cols, 1
-    if shared:
-        half = min(_TWO_BLOCKS, target.smem_max // 2 - _OTHERS)
-        blocks = next((n for n in target.cluster_sizes if length * size <= n * half), target.cluster_sizes[-1])
-        cluster = piece.param("CLUSTER", blocks, *target.cluster_sizes, emulator=_EMULATED)
-        share = f"ceil_div({k.cols}, {cluster})"
-        piece.includes.append("cooperative_groups.h")
-    if size:
-        fits = _TWO_BLOCKS if -(-length // blocks) * size <= _TWO_BLOCKS else _ONE_BLOCK
-        choices = [most // size // _GRAIN * _GRAIN for most in (_TWO_BLOCKS // 2, _TWO_BLOCKS, _ONE_BLOCK)]
-        keep = piece.param("KEEP", fits // size // _GRAIN * _GRAIN, *choices)
-        most = f"(smem_max - {_OTHERS}) // {size * _GRAIN} * {_GRAIN}"
-        kept_count = k.pass_number("kept_count", f"min(round_up({share}, {_GRAIN}), {keep}, {most})", "int")
-        smem = f"{kept_count} * {size}"
-    else:
-        kept_count = ""
     calls = list(range(sum(len(one.reductions) for one in k.statements.passes)))[::-1]
     code = render(
-        "rows_long.cu.j2",
-        k=k,
-        long=rows,
-        whole=whole,
-        kept_count=kept_count,
-        split="",
-        parts="",
-        cluster=cluster,
+        "rows_long.cu.j2", k=k, long=rows, whole=whole, kept_count=kept_count, split="", parts="", cluster=cluster,
         calls=calls,
-    )
+    )  # fmt: skip
     piece.code = "\n".join(part for part in (piece.code, code) if part)
     kernel = f"{k.name}<{', '.join(filter(None, (block, items, cluster)))}>"
-    grid = f"{k.rows} * {cluster}" if cluster else k.rows
+    grid, smem = f"{k.rows} * {cluster}" if cluster else k.rows, f"{kept_count} * {size}" if size else ""
     piece.launches.append(LaunchText(kernel, (grid,), (block,), k.arguments, when, smem, (cluster,) if cluster else ()))
+
+
+def _add_cluster(piece: RegionText, row_bytes: int, target: Target) -> str:
+    """Add how many blocks share a row: as few as keep all of it."""
+    piece.includes.append("cooperative_groups.h")
+    most = min(_TWO_BLOCKS, target.smem_max // 2 - _OTHERS)
+    blocks = next((n for n in target.cluster_sizes if row_bytes <= n * most), _MOST_BLOCKS)
+    return piece.param("CLUSTER", min(blocks, _MOST_BLOCKS), *target.cluster_sizes, emulator=_EMULATED)
+
+
+def _add_kept(piece: RegionText, k: RowsKernel, size: int, length: int, cluster: str) -> str:
+    """Add how many places of its row, or of its share, a block keeps, `size` bytes each; return the number passed."""
+    kept = _TWO_BLOCKS if cluster or length * size <= _TWO_BLOCKS else _ONE_BLOCK
+    choices = [most // size // _GRAIN * _GRAIN for most in (_TWO_BLOCKS // 2, _TWO_BLOCKS, _ONE_BLOCK)]
+    keep = piece.param("KEEP", kept // size // _GRAIN * _GRAIN, *choices)
+    share = f"ceil_div({k.cols}, {cluster})" if cluster else k.cols
+    most = f"(smem_max - {_OTHERS}) // {size * _GRAIN} * {_GRAIN}"
+    return k.pass_number("kept_count", f"min(round_up({share}, {_GRAIN}), {keep}, {most})", "int")
 
 
 SHARES = (2, 4, 8, 16, 32, 64)
