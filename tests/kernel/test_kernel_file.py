@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.kernel.plan_limits import most_cluster
 from cutegen_core.kernel.screening import blank_comments, screen
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import ScalarArgument, TensorArgument

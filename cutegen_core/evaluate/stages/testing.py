@@ -22,7 +22,7 @@ from functools import cached_property, partial
 
 from cutegen_core.evaluate.stages.near_benchmark import NearBenchmark
 from cutegen_core.evaluate.stages.other_values import choose_values
-from cutegen_core.evaluate.stages.preparing import CompiledCandidate, PlannedKernel
+from cutegen_core.evaluate.stages.preparing import PlannedKernel
 from cutegen_core.evaluate.stages.runs import (
     CHECKED,
     FIRST,
@@ -34,12 +34,13 @@ from cutegen_core.evaluate.stages.runs import (
     PreparedWorkload,
     open_runs,
 )
+from cutegen_core.evaluate.stages.tested_builds import TestedBuilds
 from cutegen_core.evaluate.stages.verdicts import RunVerdicts
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
 from cutegen_core.execute.port import Executor
 from cutegen_core.judge.reference import Reference
 from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
-from cutegen_core.records.trial import Status, WorkloadVerdict
+from cutegen_core.records.trial import SharedAccess, Status, WorkloadVerdict
 
 _CHANGES = (
     "the output changes between two runs, with the thread order or with what the output buffer held before; if that is "
@@ -55,23 +56,25 @@ class CorrectnessStage:
         instrumented: also run the builds that detect memory errors and races.
         verdicts: one per run, in order; the last one failed if `run` returns a failure.
         sizes: how far towards each benchmark's sizes it was judged, in words.
+        shared: how each kernel's warps access shared memory, where that was counted.
     """
 
     problem: Problem
     reference: Reference
     executor: Executor
     planned: PlannedKernel
-    compiled: CompiledCandidate
+    builds: TestedBuilds
     seed: int
     instrumented: bool
     run_timeout_s: float
     watch: Watch
     verdicts: list[WorkloadVerdict] = field(default_factory=list)
     sizes: list[str] = field(default_factory=list)
+    shared: dict[str, SharedAccess] = field(default_factory=dict)
 
     def run(self) -> StageFailure | None:
         """Test every workload; its instrumented run comes before its plain ones."""
-        with open_runs(self.reference, self.executor, self.compiled, self.seed, self.run_timeout_s) as runs:
+        with open_runs(self.reference, self.executor, self.builds, self.seed, self.run_timeout_s) as runs:
             failure = self._test_small(runs) or self._test_values(runs)
             return failure or (None if self.executor.measures_speed else self._test_sizes(runs))
 
@@ -150,4 +153,6 @@ class CorrectnessStage:
 
     @cached_property
     def _judge(self) -> RunVerdicts:
-        return RunVerdicts(self.reference, self.seed, self.executor.has_thread_orders, self.verdicts)
+        return RunVerdicts(
+            self.reference, self.seed, self.executor.has_thread_orders, self.verdicts, shared=self.shared
+        )

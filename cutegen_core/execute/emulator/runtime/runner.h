@@ -239,6 +239,19 @@ void copy_arrived(int thread, uintptr_t address, size_t bytes);
 // What must come after fence.proxy.async: the copy engine and the matrix unit reading shared memory.
 void check_proxy(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame);
 
+// banks.cpp
+// What shared memory needs for the first block of a launch; in memory shared with the main process.
+struct BankCount {
+  uint64_t wavefronts, least;  // as it is accessed, and without conflicts
+  uint64_t most_lost;          // wavefronts lost at the worst place
+  Frames worst;
+};
+extern BankCount* bank_counts;  // by launch
+void note_shared(uintptr_t address, size_t bytes, Access access, uintptr_t pc, uintptr_t frame);
+void banks_begin_launch();
+void banks_begin_block();
+void banks_end_block();
+
 // watched.cpp
 void prepare_checker();
 const char* name_at(uintptr_t address);
