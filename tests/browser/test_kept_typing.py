@@ -12,12 +12,25 @@ from cutegen_core.records.event import AnsweredBy, GateOpened, Role, StepStarted
 from cutegen_core.trajectory.store import Store
 from tests.browser.driving import LINE, decided, engine_held, press, settled, title_of
 from tests.pages.stories import Story, softmax_story
+from tests.places import ROOT
 from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
+KEPT_TYPING = (ROOT / "pages/components/shared/kept_typing.js").read_text(encoding="utf-8")
 PROMPT = "Write a softmax.\nOne warp a row.\n"
 _KEPT = "() => JSON.stringify(sessionStorage)"
+_FIELD = '<div class="st-key-note"><div data-testid="stTextArea"><textarea></textarea></div></div>'
+_DRAW_WITH_A_PAUSE = """async ([html, own]) => {
+  let frames = 3;
+  document.body.innerHTML = html;
+  const next = () => requestAnimationFrame(() => --frames && next());
+  next();
+  while (frames) await scheduler.postTask(() => {});
+  document.querySelector("textarea").value = own;
+  document.querySelector("textarea").dataset.drawn = "";
+}"""
+"""Show a field, let frames pass while tasks wait, and set the field's own text in a late task."""
 
 
 def type_and_reload(page: Page, field: Locator, text: str) -> None:
@@ -54,6 +67,25 @@ def test_an_instruction_and_a_standing_one_outlast_a_reload(
     settled(page)
     expect(standing).to_have_value("never use atomics")
     expect(line).to_have_value("")
+
+
+def test_typing_is_put_back_once_the_field_is_drawn_to_the_end(server: Server, page: Page) -> None:
+    """Streamlit's drawing is played: frames come between its tasks only on a busy machine."""
+    field, offered = page.locator("textarea"), page.get_by_role("alert")
+
+    def load(own: str) -> None:
+        page.goto(f"{server.url}/_stcore/health")
+        page.add_script_tag(content=f"{KEPT_TYPING}\nkeepTyping();")
+        page.evaluate(_DRAW_WITH_A_PAUSE, [_FIELD, own])
+
+    load("")
+    field.press_sequentially("no atomics")
+    for _ in range(2):  # the second time, it is kept still
+        load("")
+        expect(field).to_have_value("no atomics")
+    load("no spills")
+    expect(offered).to_contain_text("no atomics")
+    expect(field).to_have_value("no spills")
 
 
 @pytest.mark.thorough

@@ -8,6 +8,9 @@
 // 3. The first time that a page shows the field, the text is put back and handed to the server. Where the field shows
 //    something else by then, which another tab has typed, the text is offered. A field that is drawn anew before its
 //    text was handed to the server counts as shown for the first time.
+//
+// Fields are looked at once the page has drawn them to the end. Streamlit shows a field first and sets its text in a
+// later task: what is put back in between is overwritten, and what is shown in between is not the server's text.
 
 const FIELDS = '[data-testid="stTextArea"] textarea, [data-testid="stTextInput"] input';
 const SECRET = '[type="password"], [autocomplete="off"], [autocomplete*="password"]';
@@ -15,6 +18,8 @@ const PREFIX = "cutegen-typed ";
 const MOST = 40;
 const OLDEST_MS = 24 * 3600 * 1000;
 const SAID = 80;
+// Safari may have no idle callbacks: there, after the tasks that wait when the frame is drawn.
+const whenDrawn = globalThis.requestIdleCallback ?? ((act) => requestAnimationFrame(() => setTimeout(act)));
 const TURN = /-turn-\d+/; // of a field that the server has replaced
 
 const entries = {
@@ -98,11 +103,11 @@ class Keeper {
     if (known?.field === field) known.left = true;
   }
 
-  /** Once in a frame, however much the page changes. */
+  /** Once, however much the page changes meanwhile. */
   soon() {
     if (this.asked || !entries.names().length) return;
     this.asked = true;
-    requestAnimationFrame(() => {
+    whenDrawn(() => {
       this.asked = false;
       this.look();
     });
