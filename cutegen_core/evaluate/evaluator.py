@@ -2,7 +2,8 @@
 
 1. PATCH: parse the kernel file, resolve its plan for every workload, check its limits. (`stages.preparing`)
 2. COMPILE: NVRTC for the target and the executor's own builds, in parallel; then check the plan's arguments.
-3. TEST: run every small workload on the executor; the reference judges the outputs. (`stages.testing`)
+3. TEST: run every small workload on the executor; the reference judges the outputs. (`stages.testing`) On the emulator
+   it begins while NVRTC is still at work. (`stages.begun_tests`)
 4. BENCHMARK: judge the problem's own size as a whole, then time it against baselines. (`stages.timing`)
 5. PROFILE: only on request (`Evaluator.profile`); the trial notes that.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from cutegen_core.evaluate.roofline import peaks
@@ -18,10 +20,12 @@ from cutegen_core.evaluate.roofline.bounds import graph_bound
 from cutegen_core.evaluate.roofline.nominal import nominal_peaks
 from cutegen_core.evaluate.roofline.work import graph_work
 from cutegen_core.evaluate.stages import preparing
+from cutegen_core.evaluate.stages.begun_tests import BegunTests
 from cutegen_core.evaluate.stages.existing import ExistingKernel
 from cutegen_core.evaluate.stages.other_values import choose_values
 from cutegen_core.evaluate.stages.preparing import CompiledCandidate, CompiledPoint, CompileRefusal, PlannedKernel
 from cutegen_core.evaluate.stages.profiling import profile_candidate
+from cutegen_core.evaluate.stages.tested_builds import TestedBuilds
 from cutegen_core.evaluate.stages.testing import CorrectnessStage
 from cutegen_core.evaluate.stages.timing import BenchmarkStage, BuiltKernel
 from cutegen_core.evaluate.stages.watch import SilentWatch, StageFailure, Watch, raise_if_stopped
@@ -184,10 +188,11 @@ class Evaluator:
         stages = [(Stage.PATCH, run.patch), (Stage.COMPILE, run.compile), (Stage.TEST, run.test)]
         if self.timer:
             stages.append((Stage.BENCHMARK, run.benchmark))
-        for stage, action in stages:
-            failure = run.carry_out(stage, action)
-            if failure:
-                return run.trial(failure)
+        with closing(run.tests):
+            for stage, action in stages:
+                failure = run.carry_out(stage, action)
+                if failure:
+                    return run.trial(failure)
         if not self.timer:
             run.skip(Stage.BENCHMARK, "needs a GPU")
         run.skip(Stage.PROFILE, "on request" if self.can_profile else "needs a GPU")
@@ -230,6 +235,10 @@ class _Run:
 
     planned: PlannedKernel = field(init=False)
     compiled: CompiledCandidate = field(init=False)
+    tests: BegunTests = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tests = BegunTests(self.watch)
 
     def carry_out(self, stage: Stage, action: Callable[[], StageFailure | None]) -> StageFailure | None:
         raise_if_stopped(self.watch)
@@ -280,8 +289,9 @@ class _Run:
         self.watch.say(f"NVRTC for {evaluator.device.arch}, {evaluator.executor.kind} builds")
         evaluator.reference.get_ready()
         compiled = preparing.compile_candidate(
-            self.planned, evaluator.compiler, evaluator.executor, evaluator.device, evaluator.keep
-        )
+            self.planned, evaluator.compiler, evaluator.executor, evaluator.device, evaluator.keep,
+            self._begin_tests,
+        )  # fmt: skip
         self.diagnostics, self.resources = compiled.hints, compiled.resources
         if isinstance(compiled, CompileRefusal):
             self.log = compiled.log
@@ -290,13 +300,11 @@ class _Run:
         return None
 
     def test(self) -> StageFailure | None:
-        evaluator, compiled = self.evaluator, self.resources
-        testing = CorrectnessStage(
-            evaluator.problem, evaluator.reference, evaluator.executor, self.planned, self.compiled, self.seed,
-            self.instrumented, evaluator.run_timeout_s, self.watch, self.verdicts, self.sizes,
-        )  # fmt: skip
-        failure = testing.run()
-        self.resources = replace(compiled, shared=tuple(testing.shared.values())) if compiled else None
+        begun, compiled = self.tests.stage, self.resources
+        stage = begun or self._testing(self.compiled, self.watch)
+        self.verdicts, self.sizes = stage.verdicts, stage.sizes
+        failure = self.tests.result() if begun else stage.run()
+        self.resources = replace(compiled, shared=tuple(stage.shared.values())) if compiled else None
         return failure
 
     def benchmark(self) -> StageFailure | None:
@@ -310,6 +318,18 @@ class _Run:
         return self.timing.run()
 
     # ---- small things
+
+    def _begin_tests(self, builds: TestedBuilds) -> None:
+        """Begin TEST before NVIDIA's compiler has ended, unless the executor runs what that makes."""
+        if not self.evaluator.executor.needs_code:
+            self.tests.begin(self._testing(builds, self.tests.watch))
+
+    def _testing(self, builds: TestedBuilds, watch: Watch) -> CorrectnessStage:
+        evaluator = self.evaluator
+        return CorrectnessStage(
+            evaluator.problem, evaluator.reference, evaluator.executor, self.planned, builds, self.seed,
+            self.instrumented, evaluator.run_timeout_s, watch,
+        )  # fmt: skip
 
     def _best(self) -> BuiltKernel | Untimed | None:
         """Return the kernel to time in turns with the candidate, or why it can no longer be built."""
@@ -336,10 +356,11 @@ class _Run:
         """Take the existing kernel through the stages that a candidate takes before it is timed."""
         watch = StopOnlyWatch(self.watch)
         run = _Run(self.evaluator, Candidate(source, Author.IMPORT), self.seed, watch, False, None, True)
-        for stage, action in ((Stage.PATCH, run.patch), (Stage.COMPILE, run.compile), (Stage.TEST, run.test)):
-            failure = run.carry_out(stage, action)
-            if failure:
-                return Untimed(EXISTING, f"it does not pass: {failure.status}: {failure.message}")
+        with closing(run.tests):
+            for stage, action in ((Stage.PATCH, run.patch), (Stage.COMPILE, run.compile), (Stage.TEST, run.test)):
+                failure = run.carry_out(stage, action)
+                if failure:
+                    return Untimed(EXISTING, f"it does not pass: {failure.status}: {failure.message}")
         return BuiltKernel(run.planned, run.compiled.plain)
 
     def _estimate(self) -> KernelEstimate:

@@ -118,6 +118,7 @@ class Executor(Protocol):
 
     Attributes:
         measures_speed: whether its run times say anything about speed.
+        needs_code: whether it runs what NVIDIA's compiler made, and nothing that was not compiled and checked.
         has_thread_orders: whether it can schedule threads in different orders.
         checks_every_trial: whether every trial looks for memory errors and races; if not, only thorough trials do,
             because the check takes long.
@@ -126,6 +127,7 @@ class Executor(Protocol):
 
     kind: ExecutorKind
     measures_speed: bool
+    needs_code: bool
     has_thread_orders: bool
     checks_every_trial: bool
     can_check: bool

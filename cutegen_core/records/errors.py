@@ -3,7 +3,12 @@
 Every message says what happened, where, and what to do next: the page and the command line show it unchanged.
 """
 
-from cutegen_core.records.decision import Limit
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # every sandboxed tool waits for the imports of this module
+    from cutegen_core.records.decision import Limit
 
 
 class CutegenError(Exception):

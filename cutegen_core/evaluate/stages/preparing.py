@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from cutegen_core.evaluate.stages.tested_builds import EarlyBuilds, TestedBuilds
 from cutegen_core.evaluate.stages.watch import StageFailure
 from cutegen_core.execute.compiler import symbols
 from cutegen_core.execute.compiler.collisions import collisions
@@ -136,22 +137,34 @@ def _plan(kernel: KernelFile, signatures: Mapping[str, Signature], device: Devic
 
 
 def compile_candidate(
-    plan: PlannedKernel, compiler: Compiler, executor: Executor, device: Device, keep: Callable[[str | bytes], str]
+    plan: PlannedKernel,
+    compiler: Compiler,
+    executor: Executor,
+    device: Device,
+    keep: Callable[[str | bytes], str],
+    begin_tests: Callable[[TestedBuilds], None] = lambda _: None,
 ) -> CompiledCandidate | CompileRefusal:
-    """Compile and build in parallel; `keep` stores cubin and SASS.
+    """Compile and build in parallel.
+
+    Args:
+        keep: stores cubin and SASS.
+        begin_tests: called when the executor's builds have passed, before NVIDIA's compiler need have ended.
 
     Raises:
         MachineError: a compiler failed, not the candidate.
     """
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(5) as pool:
         asked: Future[CompileResult] = pool.submit(_compile, plan, compiler, executor, device)
         builds = [
             pool.submit(executor.build, plan.kernel, plan.params, asked.result, checked=checked, arch=device.arch)
             for checked in (True, False)
         ]
         target = pool.submit(_compile, plan.on_gpu, compiler, executor, device) if plan.on_gpu else asked
-        machine = asked.result()
+        isolated = pool.submit(lambda: not blocks_communicate(asked.result().sass))
         checked, plain = (build.result() for build in builds)
+        if {checked.status, plain.status} == {Status.PASSED}:
+            begin_tests(EarlyBuilds(plain, checked, isolated))
+        machine = asked.result()
     machine_code = _check_machine_code(plan, machine, device, keep)
     if plan.on_gpu and not isinstance(machine_code, CompileRefusal):
         machine_code = _check_machine_code(plan.on_gpu, target.result(), device, keep)
@@ -165,7 +178,7 @@ def compile_candidate(
             status = Status.UNSUPPORTED if built.status is Status.COMPILE_ERROR else built.status
             failure = StageFailure(status, built.message, built.diagnostics)
             return CompileRefusal(failure, f"{machine.log}\n{built.log}", hints, resources)
-    plain = replace(plain, isolated_blocks=not blocks_communicate(machine.sass))
+    plain = replace(plain, isolated_blocks=isolated.result())
     return CompiledCandidate(machine, resources, plain, checked, hints)
 
 

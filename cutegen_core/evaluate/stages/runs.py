@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cutegen_core.evaluate.stages.ahead import RunsAhead
-from cutegen_core.evaluate.stages.preparing import CompiledCandidate
+from cutegen_core.evaluate.stages.tested_builds import TestedBuilds
 from cutegen_core.evaluate.stages.watch import StageFailure
 from cutegen_core.execute.port import Built, Execute, Executed, Execution, Executor
 from cutegen_core.judge.reference import Reference
@@ -122,7 +122,7 @@ class CandidateRuns:
 
     reference: Reference
     executor: Executor
-    compiled: CompiledCandidate
+    builds: TestedBuilds
     seed: int
     timeout_s: float
     scratch: Path
@@ -167,9 +167,9 @@ class CandidateRuns:
 
     def _make(self, made: PreparedWorkload, kind: RunKind) -> Ran:
         if kind.mode == "plain":
-            return self._execute(self.execute, self.compiled.plain, made, kind)
-        with self.executor.open(self.compiled.checked) as execute:
-            return self._execute(execute, self.compiled.checked, made, kind)
+            return self._execute(self.execute, self.builds.plain, made, kind)
+        with self.executor.open(self.builds.checked) as execute:
+            return self._execute(execute, self.builds.checked, made, kind)
 
     def _execute(self, execute: Execute, built: Built, made: PreparedWorkload, kind: RunKind) -> Ran:
         folder, workload = made.folder_of(kind), made.workload
@@ -186,15 +186,15 @@ class CandidateRuns:
 
 @contextmanager
 def open_runs(
-    reference: Reference, executor: Executor, compiled: CompiledCandidate, seed: int, timeout_s: float
+    reference: Reference, executor: Executor, builds: TestedBuilds, seed: int, timeout_s: float
 ) -> Iterator[CandidateRuns]:
     """Open the candidate's plain build, and a folder for what its runs write; a GPU makes one run after the other."""
     scratch = Path(tempfile.mkdtemp(prefix="trial-", dir=reference.scratch))
     threads = len(os.sched_getaffinity(0)) if executor.has_thread_orders else 0
     ahead: RunsAhead[Ran] = RunsAhead(threads)
     try:
-        with executor.open(compiled.plain) as execute:
-            yield CandidateRuns(reference, executor, compiled, seed, timeout_s, scratch, execute, threads, ahead)
+        with executor.open(builds.plain) as execute:
+            yield CandidateRuns(reference, executor, builds, seed, timeout_s, scratch, execute, threads, ahead)
     finally:
         ahead.close()
         shutil.rmtree(scratch, ignore_errors=True)

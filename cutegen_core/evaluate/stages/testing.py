@@ -22,7 +22,7 @@ from functools import cached_property, partial
 
 from cutegen_core.evaluate.stages.near_benchmark import NearBenchmark
 from cutegen_core.evaluate.stages.other_values import choose_values
-from cutegen_core.evaluate.stages.preparing import CompiledCandidate, PlannedKernel
+from cutegen_core.evaluate.stages.preparing import PlannedKernel
 from cutegen_core.evaluate.stages.runs import (
     CHECKED,
     FIRST,
@@ -34,6 +34,7 @@ from cutegen_core.evaluate.stages.runs import (
     PreparedWorkload,
     open_runs,
 )
+from cutegen_core.evaluate.stages.tested_builds import TestedBuilds
 from cutegen_core.evaluate.stages.verdicts import RunVerdicts
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
 from cutegen_core.execute.port import Executor
@@ -62,7 +63,7 @@ class CorrectnessStage:
     reference: Reference
     executor: Executor
     planned: PlannedKernel
-    compiled: CompiledCandidate
+    builds: TestedBuilds
     seed: int
     instrumented: bool
     run_timeout_s: float
@@ -73,7 +74,7 @@ class CorrectnessStage:
 
     def run(self) -> StageFailure | None:
         """Test every workload; its instrumented run comes before its plain ones."""
-        with open_runs(self.reference, self.executor, self.compiled, self.seed, self.run_timeout_s) as runs:
+        with open_runs(self.reference, self.executor, self.builds, self.seed, self.run_timeout_s) as runs:
             failure = self._test_small(runs) or self._test_values(runs)
             return failure or (None if self.executor.measures_speed else self._test_sizes(runs))
 

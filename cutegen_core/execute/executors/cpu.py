@@ -39,6 +39,7 @@ class CpuExecutor:
 
     kind = ExecutorKind.CPU
     measures_speed = False
+    needs_code = False
     has_thread_orders = True
     checks_every_trial = True
     can_check = True

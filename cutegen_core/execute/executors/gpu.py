@@ -54,6 +54,7 @@ class GpuExecutor:
 
     kind = ExecutorKind.GPU
     measures_speed = True
+    needs_code = True
     has_thread_orders = False
     checks_every_trial = False
 

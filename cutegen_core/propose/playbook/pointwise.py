@@ -88,14 +88,26 @@ __device__ T min_of(T a, T b) { return a < b || a != a ? a : b; }
   __device__ T operator()(T a, T b) const { return a * b; }
 };
 """,
-    "Max": """struct Max {
+    "Max": """// One instruction for floats.
+struct Max {
   template <class T>
   __device__ T operator()(T a, T b) const { return max_of(a, b); }
+  __device__ float operator()(float a, float b) const {
+    float largest;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(largest) : "f"(a), "f"(b));
+    return largest;
+  }
 };
 """,
-    "Min": """struct Min {
+    "Min": """// One instruction for floats.
+struct Min {
   template <class T>
   __device__ T operator()(T a, T b) const { return min_of(a, b); }
+  __device__ float operator()(float a, float b) const {
+    float smallest;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(smallest) : "f"(a), "f"(b));
+    return smallest;
+  }
 };
 """,
     "ranked": """// A value and its position as one number: it is larger for a larger value, NaN above all, and for

@@ -1,0 +1,59 @@
+"""Begin TEST while NVIDIA's compiler is still at work, where the executor needs nothing of it.
+
+The emulator's builds are usually done first. What their tests find counts once that compiler has accepted the kernel;
+if it refuses, they are given up.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+from cutegen_core.evaluate.stages.testing import CorrectnessStage
+from cutegen_core.evaluate.stages.watch import SilentWatch, StageFailure, Watch
+
+
+class BegunTests:
+    """The tests of one trial, in a thread of their own.
+
+    Attributes:
+        watch: follows the tests; it shows nothing until TEST is the trial's stage.
+        stage: the tests, None before they begin.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = _LaterWatch(watch)
+        self.stage: CorrectnessStage | None = None
+        self._pool = ThreadPoolExecutor(1)
+        self._ended: Future[StageFailure | None] | None = None
+
+    def begin(self, stage: CorrectnessStage) -> None:
+        """Begin the tests."""
+        self.stage, self._ended = stage, self._pool.submit(stage.run)
+
+    def result(self) -> StageFailure | None:
+        """Return how the tests ended; TEST is the trial's stage now."""
+        assert self._ended
+        self.watch.shows = True
+        return self._ended.result()
+
+    def close(self) -> None:
+        """Give up tests that go on; return when nothing runs any more."""
+        self.watch.dropped = True
+        if self._ended:
+            wait([self._ended])
+        self._pool.shutdown()
+
+
+class _LaterWatch(SilentWatch):
+    """Watch of tests that may be given up, and that are not the trial's stage yet."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.shows = self.dropped = False
+        self._watch = watch
+
+    def say(self, text: str) -> None:
+        if self.shows:
+            self._watch.say(text)
+
+    def stopped(self) -> bool:
+        return self.dropped or self._watch.stopped()

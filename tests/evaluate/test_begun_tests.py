@@ -1,0 +1,143 @@
+"""Tests begin while NVIDIA's compiler is still at work, and count only if it accepts the kernel."""
+
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.evaluate.stages.watch import SilentWatch
+from cutegen_core.execute.compiler.compilation import CompileResult
+from cutegen_core.machine.device import choose_device
+from cutegen_core.records.candidate import Author, Candidate
+from cutegen_core.records.errors import StoppedError
+from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+from cutegen_core.records.trial import Diagnostic, Stage, StageStatus, Status
+from tests.places import DATA
+
+RELU = (DATA / "relu.cu").read_text()
+WRONG = RELU.replace("isnan(in(i)) ? in(i) : 0.0f", "isnan(in(i)) ? in(i) : 1.0f")
+MODULE = """
+import torch
+
+size = 9
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+def get_inputs():
+    return [torch.randn(size)]
+"""
+PROBLEM = Problem("begun", "begun", MODULE, "here", (Workload("small", WorkloadRole.EMULATOR, {"size": 100}),))
+PATIENCE_S = 60
+
+
+@dataclass
+class Telling:
+    """An executor that tells when a kernel runs."""
+
+    executor: object
+    runs: threading.Event = field(default_factory=threading.Event)
+
+    def __getattr__(self, name):
+        return getattr(self.executor, name)
+
+    @contextmanager
+    def open(self, built):
+        with self.executor.open(built) as execute:
+            yield lambda execution: self.runs.set() or execute(execution)
+
+
+@dataclass
+class Late:
+    """A compiler that ends once the kernel runs; a `result` is what it then answers."""
+
+    compiler: object
+    runs: threading.Event
+    result: CompileResult | None = None
+
+    def compile(self, *asked):
+        made = self.compiler.compile(*asked)
+        assert self.runs.wait(PATIENCE_S), "no test began before the compiler had ended"
+        return self.result or made
+
+
+@pytest.fixture
+def evaluator(shared):
+    executor = Telling(shared.executor)
+    compiler = Late(shared.compiler(), executor.runs)
+    reference = shared.reference(PROBLEM)
+    return Evaluator(PROBLEM, reference, executor, compiler, choose_device("sm_90a"), keep=lambda _: "kept")
+
+
+def stages(trial):
+    return [(result.stage, result.status) for result in trial.stages[:3]]
+
+
+@pytest.mark.parametrize(
+    ("source", "status"), [(RELU, Status.PASSED), (WRONG, Status.INCORRECT_NUMERICAL)], ids=["right", "wrong"]
+)
+def test_a_verdict_has_what_both_found(evaluator, source, status):
+    trial = evaluator.evaluate(Candidate(source, Author.PERSON), seed=1)
+    assert trial.status is status, trial.message
+    tested = StageStatus.PASSED if trial.passed else StageStatus.FAILED
+    assert stages(trial)[1:] == [(Stage.COMPILE, StageStatus.PASSED), (Stage.TEST, tested)]
+    assert trial.resources
+    assert trial.resources.kernels
+    assert trial.correctness
+    assert trial.correctness.verdicts
+
+
+@pytest.mark.parametrize("source", [RELU, WRONG], ids=["right", "wrong"])
+def test_what_the_compiler_refuses_was_not_tested(evaluator, source):
+    evaluator.compiler.result = CompileResult(
+        Status.COMPILE_ERROR, (Diagnostic(1, "error", "refused", "nvrtc"),), message="refused"
+    )
+    trial = evaluator.evaluate(Candidate(source, Author.PERSON), seed=1)
+    assert (trial.status, trial.message) == (Status.COMPILE_ERROR, "refused")
+    assert stages(trial) == [(Stage.PATCH, StageStatus.PASSED), (Stage.COMPILE, StageStatus.FAILED)]
+    assert trial.correctness is None
+
+
+def test_a_person_stops_tests_that_were_begun(evaluator):
+    class Stopping(SilentWatch):
+        def stopped(self):
+            return evaluator.executor.runs.is_set()
+
+    with pytest.raises(StoppedError):
+        evaluator.evaluate(Candidate(RELU, Author.PERSON), seed=1, watch=Stopping())
+
+
+def test_lines_of_the_tests_are_shown_under_their_own_stage(evaluator):
+    class Noting(SilentWatch):
+        told, stage = (), None
+
+        def started(self, stage):
+            self.stage = stage
+
+        def say(self, text):
+            self.told += ((self.stage, text),)
+
+    watch = Noting()
+    evaluator.evaluate(Candidate(RELU, Author.PERSON), seed=1, watch=watch)
+    assert all(stage is Stage.TEST for stage, text in watch.told if text.startswith("workload"))
+
+
+def test_nothing_runs_on_a_gpu_before_it_was_compiled(shared):
+    class OnGpu(Telling):
+        needs_code = True
+
+    executor = OnGpu(shared.executor)
+    compiler = shared.compiler()
+
+    class Watched(Late):
+        def compile(self, *asked):
+            made = self.compiler.compile(*asked)
+            return replace(made, differing=("ran",)) if self.runs.wait(1.0) else made
+
+    checked = Watched(compiler, executor.runs)
+    reference = shared.reference(PROBLEM)
+    evaluator = Evaluator(PROBLEM, reference, executor, checked, choose_device("sm_90a"), keep=lambda _: "kept")
+    assert evaluator.evaluate(Candidate(RELU, Author.PERSON), seed=1).passed
