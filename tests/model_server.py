@@ -78,6 +78,11 @@ class Recorded:
     def prompt(self) -> str:
         return "\n\n".join(str(m["content"]) for m in self.body.get("messages", ()))
 
+    @property
+    def question(self) -> str:
+        """The last message: behind a conversation, what is asked now."""
+        return str(self.body["messages"][-1]["content"])
+
 
 Script = Answer | Callable[[Recorded], Answer]
 

@@ -16,6 +16,8 @@ from cutegen_core.evaluate.stages.existing import ExistingKernel
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.judge.reference import Reference, start_worker
+from cutegen_core.judge.reference_process import TRACED
+from cutegen_core.machine import forking
 from cutegen_core.machine.device import Device
 from cutegen_core.machine.worker import Worker
 from cutegen_core.records.event import SessionSettings
@@ -43,8 +45,12 @@ class SharedTools:
         return self._compilers[arch]
 
     def worker(self) -> Worker:
-        """Return the torch worker; files of references lie below `folder`."""
+        """Return the torch worker; files of references lie below `folder`.
+
+        It can trace, whatever it is asked first: else every file would import for itself what that takes (0.9 s).
+        """
         if self._worker is None:
+            forking.shared().prepare([TRACED])
             self.folder.mkdir(parents=True, exist_ok=True)
             self._worker = start_worker(self.folder)
         return self._worker

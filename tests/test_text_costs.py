@@ -149,7 +149,7 @@ BOUNDED_S = {
 """Entries that take longer for a character, and no text beyond a length of their own: their longest time."""
 SLOW = (
     "a diff of long lines", "a plain .cu", "a plain .cu's host code", "a plain .cu's launch", "highlighted CUDA",
-    "mutants", "tokens",
+    "a reply with a block", "mutants", "tokens",
 )  # fmt: skip
 """Entries that take two seconds for all units at the default length: every third unit is theirs there."""
 REFUSALS = (CutegenError, AsmError, candidate_source.SourceError)

@@ -1,16 +1,20 @@
 """What a model is told, and what an improvement costs: five sessions, answered as a capable model would.
 
-python -m benchmarks.guide.sessions --name guide_before  (minutes on the emulator; the last sweep and test are left out)
+python -m benchmarks.guide.sessions  (minutes on the emulator; the last sweep and test are left out)
 
 The model is played over HTTP; store, loop, compiler, emulator and judge are real. Its kernels are the playbook's, from
 naive to tuned, so the script knows which of its replies are real improvements; its mistakes are the usual ones. What a
 prompt says changes what it does: told that a change of defaults is no promotion, it makes none; told which names are
 CuTe's, it does not take one.
 
-A prompt's stable part is what it shares, from its beginning, with an earlier prompt of the session (what a server's
-prefix cache keeps); the rest is new. Tokens are estimates (`propose.tokens`). Each call is put down to the part of the
-prompt that its tokens lie in, and to what it brought: a gain, a seed, a failure or its repair, a question asked again,
-a kernel that is no better, the word that nothing is left.
+The sessions are played in variants (`VARIANTS`): whether a question may stand behind the exchange before it. A kernel
+is tried once; the other variants take its verdict from the store.
+
+A prompt's stable part is what it shares, from its beginning, with an earlier prompt of the session, or with one and its
+reply where the server keeps replies (what its prefix cache keeps); the rest is new. Tokens are estimates
+(`propose.tokens`). Each call is put down to the part of the prompt that its tokens lie in, and to what it brought: a
+gain, a seed, a failure or its repair, a question asked again, a kernel that is no better, the word that nothing is
+left.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.conditions import write
 from cutegen_core.machine.workspace import cache_dir
@@ -33,8 +37,10 @@ from cutegen_core.propose import playbook
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.propose.playbook.variants import Variant
+from cutegen_core.propose.replies.parsing import ParsedReply, parse_reply
 from cutegen_core.propose.tokens import estimate_tokens
-from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
+from cutegen_core.propose.turns import shared
+from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Effort
 from cutegen_core.records.event import AnsweredBy, Outcome
 from cutegen_core.records.problem import Problem
 from cutegen_core.session import start
@@ -79,22 +85,63 @@ _CODE = re.compile(r"^```cpp\n(/\* cutegen.*?)^```$", re.MULTILINE | re.DOTALL)
 _DEFAULT = re.compile(r"(\w+) += \{ default = (\d+), +values = \[([\d, ]+)\]")
 
 
+class Way(NamedTuple):
+    """How the sessions are played, and counted.
+
+    Attributes:
+        conversation: the session's setting.
+        replies_kept: the server keeps what it wrote, not only prompts.
+    """
+
+    conversation: bool
+    replies_kept: bool = False
+
+
+VARIANTS: Mapping[str, Way] = {
+    "each prompt afresh": Way(False),
+    "conversation": Way(True, True),
+    "conversation, replies not kept": Way(True),
+}
+KEPT_PRICE = 0.1
+"""What a kept token costs, of the price of a new one, in the sums that count both."""
+
+
+class Asked(NamedTuple):
+    """A question as the model took it: all messages as one text, the last of them, and the reply."""
+
+    kind: str
+    prompt: str
+    message: str
+    reply: str
+
+
 @dataclass
 class CapableModel:
-    """Plays one session: its kernels in order, with this problem's mistakes; then DONE, and `at_end`."""
+    """Plays one session: its kernels in order, with this problem's mistakes; then DONE, and `at_end`.
+
+    Attributes:
+        base: the kernel that the question is about: the one it shows, else the one that the model wrote before, or
+            `before` that, where its last one was not taken.
+    """
 
     kernels: Sequence[Variant]
     mistakes: set[str]
     at_end: Callable[[], object]
     next: int = 0
     mended: str = ""
-    asked: list[tuple[str, str, str]] = field(default_factory=list)
+    base: str = ""
+    before: str = ""
+    asked: list[Asked] = field(default_factory=list)
 
     def answer(self, request: Recorded) -> Answer:
-        prompt = request.prompt
-        kind = _kind(prompt)
-        text = self._text(kind, prompt)
-        self.asked.append((kind, prompt, text))
+        message = request.question
+        self.base = _shown(message) or (self.before if "It was not taken" in message else self.base)
+        kind = _kind(message, first=not self.base)
+        text = self._text(kind, request.prompt)
+        self.asked.append(Asked(kind, request.prompt, message, text))
+        found = parse_reply(text, self.base or None)
+        self.before = self.base
+        self.base = found.source if isinstance(found, ParsedReply) else found.partial or self.base
         return reply(text, size=4000)
 
     def _text(self, kind: str, prompt: str) -> str:
@@ -108,7 +155,7 @@ class CapableModel:
 
     def _step(self, prompt: str) -> str:
         if self.next == 2 and self._makes("defaults") and "no promotion" not in prompt:
-            changed = _other_default(_shown(prompt))
+            changed = _other_default(self.base)
             if changed:
                 return changed
         if self.next == 2 and self._makes("worse"):
@@ -128,7 +175,7 @@ class CapableModel:
             return _whole(kernel, source=f"{head}*/{body.replace('blockIdx.x', '(blockIdx.x / 2)')}")
         slip = next((line for mistake, line in SLIPS.items() if self.next == 3 and self._makes(mistake)), "")
         if slip:
-            text, self.mended = _blocks(kernel, _shown(prompt), slip)
+            text, self.mended = _blocks(kernel, self.base, slip)
             return text
         return _whole(kernel)
 
@@ -138,17 +185,19 @@ class CapableModel:
         return made
 
 
-def _kind(prompt: str) -> str:
-    if "Do not write the new kernel yet" in prompt:
+def _kind(message: str, *, first: bool) -> str:
+    if "Do not write the new kernel yet" in message:
         return "diagnosis"
-    if "## Your answer could not be used" in prompt or "## Refused" in prompt:
+    if "## Your answer could not be used" in message or "## Refused" in message:
         return "again"
-    return "repair" if "The kernel that failed" in prompt else "step" if _shown(prompt) else "seed"
+    return "repair" if "## This step: a repair" in message else "seed" if first else "step"
 
 
-def _shown(prompt: str) -> str:
-    """Return the current kernel: the last whole kernel file that stands below a heading of that name."""
-    _, heading, below = prompt.rpartition("## Current kernel")
+def _shown(message: str) -> str:
+    """Return the kernel that a message is about, "" where it shows none: the last below such a heading."""
+    _, heading, below = re.sub("## The kernel that failed", "## Current kernel", message).rpartition(
+        "## Current kernel"
+    )
     found = _CODE.search(below) if heading else None
     return found[1] if found else ""
 
@@ -198,8 +247,11 @@ def _small(name: str) -> Problem:
     return few.__class__(**{**vars(whole), "workloads": (few.workloads[0], whole.workloads[-1])})
 
 
-def play(problem: Problem, store: Store, tools: Tools) -> dict[str, Any]:
-    session = start.create(store, problem, answered_by=AnsweredBy.LLM, autonomy=Autonomy.AUTO, max_steps=16)
+def play(problem: Problem, store: Store, tools: Tools, way: Way) -> dict[str, Any]:
+    effort = Effort(conversation=way.conversation)
+    session = start.create(
+        store, problem, answered_by=AnsweredBy.LLM, autonomy=Autonomy.AUTO, max_steps=16, effort=effort
+    )
     settings = store.events(session)[0].event.settings  # type: ignore[union-attr]
     evaluator, workload = tools.evaluator(session, settings), problem.workloads[-1]
     written = playbook.propose(evaluator.graph(workload), evaluator.signature(workload), problem.name)
@@ -209,18 +261,27 @@ def play(problem: Problem, store: Store, tools: Tools) -> dict[str, Any]:
     with ModelServer(model.answer) as server:
         model_settings.write(Models((ModelSettings("played", server.base_url, "played", context_tokens=200_000),)))
         state = Session(store, session, tools.of_session(session)).run()
-    return _account(problem.name, state, model, store, [kernel.source for kernel in kernels])
+    calls = _calls(model.asked, replies_kept=way.replies_kept)
+    return _account(problem.name, state, calls, store, [kernel.source for kernel in kernels])
 
 
-def _account(name: str, state: State, model: CapableModel, store: Store, sources: list[str]) -> dict[str, Any]:
+def _calls(asked: Sequence[Asked], *, replies_kept: bool) -> list[dict[str, Any]]:
     calls, earlier = [], list[str]()
-    for kind, prompt, text in model.asked:
-        kept = max((_shared(prompt, other) for other in earlier), default=0)
-        earlier.append(prompt)
-        total = estimate_tokens(prompt)
-        new = total - estimate_tokens(prompt[:kept])
-        call = {"kind": kind, "prompt": total, "new": new, "reply": estimate_tokens(text), "parts": _parts(prompt)}
-        calls.append(call)
+    for each in asked:
+        kept = max((len(shared(each.prompt, other)) for other in earlier), default=0)
+        earlier.append(f"{each.prompt}\n\n{each.reply.strip()}" if replies_kept else each.prompt)
+        total = estimate_tokens(each.prompt)
+        before = each.prompt.removesuffix(each.message)
+        new = total - estimate_tokens(each.prompt[:kept])
+        parts = {**_parts(each.message), "the conversation before": estimate_tokens(before)}
+        calls.append(
+            {"kind": each.kind, "prompt": total, "new": new, "new before": max(0, estimate_tokens(before[kept:])),
+             "reply": estimate_tokens(each.reply), "parts": {name: size for name, size in parts.items() if size}}
+        )  # fmt: skip
+    return calls
+
+
+def _account(name: str, state: State, calls: list[dict[str, Any]], store: Store, sources: list[str]) -> dict[str, Any]:
     steps = [
         {"idea": s.idea[:60], "status": s.status, "outcome": s.outcome, "note": s.note[:160], "calls": len(s.calls)}
         for s in state.steps
@@ -259,12 +320,6 @@ def _brought(step: Step) -> list[str]:
     return [*["another question"] * (len(step.calls) - 1), last] if step.calls else []
 
 
-def _shared(one: str, other: str) -> int:
-    """Return how many characters two texts share from their beginning."""
-    differ = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
-    return next(differ, min(len(one), len(other)))
-
-
 def _promoted(step: Step, store: Store) -> str:
     return store.text(step.candidate) if step.outcome is Outcome.PROMOTED and step.candidate else ""
 
@@ -278,6 +333,7 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "gains": gains, "calls": len(calls), "calls a gain": round(len(calls) / gains, 2),
         "tokens a gain": round(spent / gains), "new tokens a gain": round(paid / gains),
+        "prompts a gain, kept tokens at a tenth": round(_input(calls) / gains),
         "calls a gain, without seeds and ends": round(_steps(calls) / gains, 2),
         "cached tokens a gain": round(sum(call["prompt"] - call["new"] for call in calls) / gains),
         "reply tokens a gain": round(sum(call["reply"] for call in calls) / gains),
@@ -301,9 +357,15 @@ def _spent(call: Mapping[str, Any]) -> list[tuple[str, int]]:
     return [*call["parts"].items(), ("reply", call["reply"])]
 
 
+def _input(calls: Sequence[Mapping[str, Any]]) -> float:
+    """Return what the prompts cost, in prices of a new token."""
+    return sum(call["new"] + KEPT_PRICE * (call["prompt"] - call["new"]) for call in calls)
+
+
 def _beside_kernel(call: Mapping[str, Any]) -> int:
-    """Return the new tokens beside the current kernel, which is new only after a promotion or a failure."""
-    kernel = call["parts"].get("the current kernel", 0)
+    """Return the new tokens without the current kernel, which is new only after a promotion or a failure; in a
+    conversation without the reply that wrote it."""
+    kernel = call["parts"].get("the current kernel", 0) + call["new before"]
     return int(call["new"] - kernel if call["new"] > kernel else call["new"])
 
 
@@ -317,24 +379,26 @@ def _added(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--name", default="guide", help="results/NAME.json")
+    parser.add_argument("--only", nargs="*", metavar="PROBLEM", help="of the five problems")
     parser.add_argument("--prompts", type=Path, help="a folder to write every prompt to")
     options = parser.parse_args()
-    rows = []
+    rows: dict[str, list[dict[str, Any]]] = {variant: [] for variant in VARIANTS}
     with tempfile.TemporaryDirectory(prefix="cutegen-guide-") as home:
         _settle(Path(home))
         store = Store(Path(home) / "store.db")
         tools = Tools(store)
-        for problem in problems():
-            row = play(problem, store, tools)
-            rows.append(row)
-            _print(row)
-            if options.prompts:
-                _keep_prompts(store, options.prompts, problem.name)
+        for problem in [each for each in problems() if not options.only or each.name in options.only]:
+            for number, (variant, way) in enumerate(VARIANTS.items(), 1):
+                rows[variant].append(play(problem, store, tools, way))
+                _print(variant, rows[variant][-1])
+                if options.prompts:
+                    _keep_prompts(store, options.prompts, f"{problem.name}-{number}")
         tools.close()
         store.close()
-    total = summary(rows)
-    print("\n".join(f"{name:32} {value}" for name, value in total.items()))
-    write(options.name, {"summary": total, "rows": rows})
+    totals = {variant: summary(found) for variant, found in rows.items()}
+    for variant, total in totals.items():
+        print(variant, *(f"    {name:52} {value}" for name, value in total.items()), sep="\n")
+    write(options.name, {"summary": totals, "rows": rows})
 
 
 def _settle(home: Path) -> None:
@@ -344,8 +408,9 @@ def _settle(home: Path) -> None:
     os.environ["CUTEGEN_HOME"] = str(home)
 
 
-def _print(row: Mapping[str, Any]) -> None:
-    print(f"== {row['problem']}: {row['state']} ({row['reason']}), {row['gains']} gains, {len(row['calls'])} calls")
+def _print(variant: str, row: Mapping[str, Any]) -> None:
+    print(f"== {row['problem']}, {variant}: {row['state']} ({row['reason']})")
+    print(f"   {row['gains']} gains, {len(row['calls'])} calls")
     for call in row["calls"]:
         print(f"   {call['kind']:10} prompt {call['prompt']:6} new {call['new']:6} reply {call['reply']:5}")
     for step in row["steps"]:

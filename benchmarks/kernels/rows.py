@@ -95,7 +95,16 @@ def _attention(name: str, sizes: str, dtype: str, causal: bool = False, choices:
     return RowsCase(name, forward, named, {"q": one, "k": one, "v": one}, choices, flops)
 
 
-_CLUSTERS: Sequence[Params] = tuple({"CLUSTER": blocks} for blocks in (1, 2, 4, 8))
+_CLUSTERS, _HALF_CLUSTERS = (
+    tuple(
+        {"CLUSTER": blocks, "KEEP": kept * (100 << 10) // size} | more
+        for blocks, kept, more in (
+            (1, 2, {"THREADS": 1024}), (2, 1, {}), (4, 1, {}), (8, 1, {}), (8, 2, {}), (8, 1, {"EACH": 2}), (16, 1, {}),
+        )
+    )
+    for size in (4, 2)
+)  # fmt: skip
+"""Blocks that share a row, and how much of it each keeps: half of an SM's shared memory, or nearly all."""
 _LAYER: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 _CHANNEL: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 CASES: Sequence[RowsCase] = (
@@ -118,28 +127,38 @@ CASES: Sequence[RowsCase] = (
     _rows("add", "x + y", "16384 16384", y="torch.randn(A, B)"),
     _rows("softmax-4096", "torch.softmax(x, -1)", "65536 4096"),
     _rows("softmax-4095", "torch.softmax(x, -1)", "65536 4095"),
+    _rows("softmax-fp16-4095", "torch.softmax(x, -1)", "65536 4095", x="torch.randn(A, B, dtype=torch.float16)"),
     _rows("softmax-1000", "torch.softmax(x, -1)", "131073 1000"),
     _rows("softmax-16384", "torch.softmax(x, -1)", "16384 16384", ({}, {"ITEMS": 4})),
     _rows("softmax-65536", "torch.softmax(x, -1)", "8192 65536", _CLUSTERS),
     _rows("softmax-131072", "torch.softmax(x, -1)", "4096 131072", _CLUSTERS),
     _rows("softmax-long", "torch.softmax(x, -1)", "2048 262144", _CLUSTERS),
-    _rows("softmax-393216", "torch.softmax(x, -1)", "1024 393216",
-          (*_CLUSTERS, {"CLUSTER": 8, "THREADS": 512}, {"CLUSTER": 8, "EACH": 2})),
+    _rows("softmax-393216", "torch.softmax(x, -1)", "1024 393216", _CLUSTERS),
     _rows("softmax-393215", "torch.softmax(x, -1)", "1024 393215", _CLUSTERS),
-    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", _CLUSTERS,
+    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", _HALF_CLUSTERS,
           x="torch.randn(A, B, dtype=torch.float16)"),
     _rows("softmax-few", "torch.softmax(x, -1)", "8 262144"),
-    _rows("softmax-fp16", "torch.softmax(x, -1)", "32768 8192", x="torch.randn(A, B, dtype=torch.float16)"),
+    _rows("softmax-fp16", "torch.softmax(x, -1)", "32768 8192", ({}, {"ITEMS": 4}, {"ITEMS": 4, "RESIDENT": 512}),
+          x="torch.randn(A, B, dtype=torch.float16)"),
     _rows("log-softmax-long", "torch.log_softmax(x, -1)", "2048 262144", _CLUSTERS),
     _rows("log-softmax-393216", "torch.log_softmax(x, -1)", "1024 393216", _CLUSTERS),
     _rows("layer-norm-long", "F.layer_norm(x, (B,), w, b)", "2048 262144", _CLUSTERS, **_LAYER),
     _rows("rms-norm-long", "F.rms_norm(x, (B,), w)", "2048 262144", _CLUSTERS, w="torch.randn(B)"),
-    _rows("layer-norm-4096", "F.layer_norm(x, (B,), w, b)", "65536 4096", **_LAYER),
+    _rows("layer-norm-4096", "F.layer_norm(x, (B,), w, b)", "65536 4096", ({}, {"LATE": 1}), **_LAYER),
     _rows("layer-norm-4095", "F.layer_norm(x, (B,), w, b)", "65536 4095", **_LAYER),
+    _rows("layer-norm-bf16-4095", "F.layer_norm(x, (B,), w, b)", "65536 4095",
+          x="torch.randn(A, B).bfloat16()", w="torch.randn(B).bfloat16()", b="torch.randn(B).bfloat16()"),
+    _rows("layer-norm-fp16", "F.layer_norm(x, (B,), w, b)", "32768 8192", ({}, {"LATE": 1}, {"ITEMS": 4, "LATE": 1}),
+          x="torch.randn(A, B).half()", w="torch.randn(B).half()", b="torch.randn(B).half()"),
+    _rows("layer-norm-16384", "F.layer_norm(x, (B,), w, b)", "16384 16384", ({}, {"LATE": 0}, {"ITEMS": 4}), **_LAYER),
     _rows("layer-norm-large", "F.layer_norm(x, (B, C, D), w, b)", "16 64 256 256",
           w="torch.randn(B, C, D)", b="torch.randn(B, C, D)"),
     _rows("rms-norm-4096", "F.rms_norm(x, (B,), w)", "65536 4096", w="torch.randn(B)"),
-    _rows("rms-norm-channels", "x / torch.sqrt(torch.mean(x ** 2, dim=1, keepdim=True) + 1e-5)", "32 64 512 512"),
+    _rows("rms-norm-channels", "x / torch.sqrt(torch.mean(x ** 2, dim=1, keepdim=True) + 1e-5)", "32 64 512 512",
+          ({}, {"BY": 8, "ITEMS": 8})),
+    _rows("rms-norm-channels-weight", "x * torch.rsqrt((x * x).mean(1, keepdim=True) + 1e-5) * w", "32 96 256 512",
+          w="torch.randn(B, 1, 1)"),
+    _rows("softmax-channels", "torch.softmax(x, 1)", "32 96 256 512", ({}, {"RESIDENT": 1024}, {"ITEMS": 4})),
     _rows("group-norm", "F.group_norm(x, 8, w, b)", "32 64 512 512", **_CHANNEL),
     _rows("instance-norm", "F.instance_norm(x)", "32 64 512 512"),
     _rows("batch-norm", "F.batch_norm(x, None, None, w, b, training=True)", "32 64 512 512", **_CHANNEL),

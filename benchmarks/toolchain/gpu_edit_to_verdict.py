@@ -37,7 +37,7 @@ from cutegen_core.records.event import AnsweredBy, SessionCreated
 from cutegen_core.records.launch import ScalarArgument, TensorArgument, TensorMapArgument
 from cutegen_core.records.performance import WorkloadPerformance
 from cutegen_core.records.problem import WorkloadRole
-from cutegen_core.records.trial import Trial
+from cutegen_core.records.trial import ExecutorKind, Trial
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools
@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--usual", type=int, default=1, help="repeats of load_inline, a minute each")
     parser.add_argument("--limit-s", type=float, default=400.0, help="no further repeat is begun after this")
-    parser.add_argument("--executor", choices=("gpu", "cpu"), default="gpu")
+    parser.add_argument("--executor", type=ExecutorKind, default=ExecutorKind.GPU)
     chosen = parser.parse_args()
     deadline = time.monotonic() + chosen.limit_s
     rows: dict[str, Any] = {}
@@ -92,7 +92,7 @@ def _problem(
     if performance and performance.workloads:
         row["speed"] = _speed(performance.workloads[0])
     usual: list[dict[str, float]] = []
-    while chosen.executor == "gpu" and len(usual) < chosen.usual and time.monotonic() < deadline:
+    while chosen.executor == ExecutorKind.GPU and len(usual) < chosen.usual and time.monotonic() < deadline:
         usual.append(_load_inline(name, source, evaluator, evaluator.device, folder))
     if usual:
         row["load_inline"] = {"n": len(usual), **_median_of(usual), "samples": usual}

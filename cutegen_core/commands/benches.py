@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 
 from cutegen_core import engine, views
+from cutegen_core.commands.effort import read_effort
 from cutegen_core.execute.executors.choice import make_executor
 from cutegen_core.printing import print_json
 from cutegen_core.problems import sets
@@ -48,6 +49,7 @@ def _create(store: Store, arguments: argparse.Namespace) -> str:
     settings = BenchSettings(
         arguments.set, problems, arguments.proposer, arguments.strategy, arguments.executor, arguments.arch or "",
         arguments.max_steps, arguments.model, arguments.budget_tokens, arguments.at_once, arguments.tune,
+        effort=read_effort(arguments),
     )  # fmt: skip
     return start.create_bench(store, settings)
 

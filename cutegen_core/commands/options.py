@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from cutegen_core.commands import benches, kernels, refining, sessions, this_machine
-from cutegen_core.commands.arguments import add_arch, add_executor, add_problem, amount, whole
+from cutegen_core.commands.arguments import add_arch, add_executor, add_problem, whole
+from cutegen_core.commands.effort import add_budgets, add_effort
 from cutegen_core.commands.listing import Command, Subcommands, add_command
 from cutegen_core.problems import sets
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES
-from cutegen_core.records.decision import MOST_CANDIDATES, Ideas
 from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.share.exports import FORMATS
 
@@ -69,6 +69,10 @@ def _add_kernels(command: _AddCommand) -> None:
     twin.set_defaults(auto=True)
     _add_answerers(twin)
     _add_bench(command)
+    resume = command("resume", refining.resume, "go on with a session that was stopped, or whose budget is used up")
+    resume.add_argument("session", help="session id, or its first characters")
+    resume.add_argument("--auto", action="store_true", help="from now on run to the end without waiting for decisions")
+    add_budgets(resume, default_steps=None)
     replay = command("replay", refining.replay, "replay a session here: same prompts and replies, all stages run again")
     replay.add_argument("session", help="session id, or a recording to import first")
     add_executor(replay)
@@ -90,8 +94,7 @@ def _add_bench(command: _AddCommand) -> None:
         help=f"who writes the kernels: {', '.join(ANSWERERS)} (default: %(default)s)",
     )  # fmt: skip
     bench.add_argument("--model", default="", metavar="NAME", help="a model from Setup")
-    bench.add_argument("--budget-tokens", type=_tokens, metavar="N", help="token limit of each session")
-    bench.add_argument("--max-steps", type=_steps, default=40, metavar="N", help="step limit (default: %(default)s)")
+    add_effort(bench)
     bench.add_argument(
         "--at-once", type=_at_once, default=1, metavar="N", help="sessions at a time (default: %(default)s)"
     )
@@ -119,38 +122,7 @@ def _add_answerers(parser: argparse.ArgumentParser) -> None:
         "--base-url", metavar="URL", help="an OpenAI-compatible server; the key is read from CUTEGEN_API_KEY"
     )
     parser.add_argument("--model", default="", metavar="NAME", help="model name on that server, or a model from Setup")
-    parser.add_argument(
-        "--budget-tokens",
-        type=_tokens,
-        metavar="N",
-        help="token limit for prompts and replies together",
-    )
-    parser.add_argument("--max-steps", type=_steps, default=40, metavar="N", help="step limit (default: %(default)s)")
-    parser.add_argument(
-        "--ideas", type=Ideas, choices=list(Ideas), default=Ideas.ONE,
-        help="how many ideas a step of the strategy cutegen may try (default: %(default)s)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--enough", type=_percent, default=92, metavar="PERCENT",
-        help="stop when the best's time reaches this share of its bound; 0 for never (default: %(default)s)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--width", type=_width, default=1, metavar="N",
-        help="candidates of a step; all are tried and the best is kept (default: %(default)s)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--models", type=_names, default=(), metavar="NAME,NAME",
-        help="models from Setup that write a step's candidates in turn; at least one candidate each",
-    )  # fmt: skip
-    parser.add_argument(
-        "--budget-money", type=amount, metavar="AMOUNT", help="limit in the currency of the models' prices (Setup)"
-    )
-    parser.add_argument("--budget-minutes", type=amount, metavar="N", help="limit of the time the session works")
-    parser.add_argument(
-        "--worth-tokens", type=amount, metavar="N",
-        help="tokens that 1 %% less time is worth; stop when the next step is expected to take more",
-    )  # fmt: skip
-    parser.add_argument("--worth-money", type=amount, metavar="AMOUNT", help="the same in money")
+    add_effort(parser)
 
 
 def _add_sessions(command: _AddCommand) -> None:
@@ -179,15 +151,7 @@ def _add_sessions(command: _AddCommand) -> None:
     exporting.add_argument("-o", "--output", type=Path, required=True, metavar="PATH", help="file to write")
 
 
-_port, _width = whole(1, 65535), whole(1, MOST_CANDIDATES)
-_tokens, _steps, _at_once, _percent = whole(1, 10**12), whole(1, 10**6), whole(1, 8), whole(0, 100)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(filter(None, (name.strip() for name in text.split(","))))
-    if not 1 <= len(names) <= MOST_CANDIDATES:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of 1 to {MOST_CANDIDATES} names, with commas between")
-    return names
+_port, _at_once = whole(1, 65535), whole(1, 8)
 
 
 def _answerer(text: str) -> AnsweredBy:

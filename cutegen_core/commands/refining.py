@@ -6,11 +6,12 @@ import argparse
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from cutegen_core import engine, views
+from cutegen_core.commands.effort import read_effort
 from cutegen_core.execute.executors.choice import make_executor
 from cutegen_core.printing import print_json, session_json
 from cutegen_core.problems import library
@@ -27,6 +28,9 @@ from cutegen_core.session import start
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.state import WORKING, Step
 from cutegen_core.trajectory.store import Store
+
+_ANSWER_S = 60.0
+"""How long an engine may take to take a decision: it starts, or another session's trial is in progress."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -49,6 +53,35 @@ def twin(arguments: argparse.Namespace) -> int:
     for line in () if arguments.json else views.agent_lines(runs):
         print(line)
     return 0 if all(run.state is SessionState.ACCEPTED for run in runs) else 1
+
+
+def resume(arguments: argparse.Namespace) -> int:
+    """Go on with a session: raise its budgets, let it run to the end, resume it; then follow it.
+
+    Raises:
+        UsageError: it is accepted, its budget is used up and none is given, or money would limit models without prices.
+    """
+    store = Store()
+    session = store.find_session(arguments.session)
+    state = views.session_view(store, session).state
+    given = {
+        "max_tokens": arguments.budget_tokens, "max_cost": arguments.budget_money,
+        "max_minutes": arguments.budget_minutes,
+    }  # fmt: skip
+    raises = bool(arguments.max_steps) or any(value is not None for value in given.values())
+    if state.status is SessionState.EXHAUSTED and not raises:
+        raise UsageError(f"{state.reason}: --max-steps, --budget-tokens, --budget-money or --budget-minutes")
+    if state.status is SessionState.ACCEPTED:
+        raise UsageError(f"session {session} is accepted: rewind it to a step on its page to go on from there")
+    registry.check_effort(replace(state.settings, effort=_with_money(state.settings.effort, arguments.budget_money)))
+    steps = arguments.max_steps or state.max_steps
+    decisions = [Decision(DecisionKind.BUDGET, max_steps=steps, **given)] if raises else []
+    decisions += [Decision(DecisionKind.AUTONOMY, autonomy=Autonomy.AUTO)] if arguments.auto else []
+    return _finish(arguments, store, session, (*decisions, Decision(DecisionKind.RESUME)))
+
+
+def _with_money(effort: Effort, money: float | None) -> Effort:
+    return replace(effort, max_cost=money) if money is not None else effort
 
 
 def replay(arguments: argparse.Namespace) -> int:
@@ -95,20 +128,7 @@ def _start(arguments: argparse.Namespace, store: Store, strategy: str, roles: Ma
         max_tokens=arguments.budget_tokens,
         roles=roles,
         allow_regressions=arguments.allow_regressions,
-        effort=_effort(arguments),
-    )
-
-
-def _effort(arguments: argparse.Namespace) -> Effort:
-    return Effort(
-        arguments.ideas,
-        arguments.enough / 100,
-        max(arguments.width, len(arguments.models)),
-        arguments.models,
-        arguments.budget_money,
-        arguments.budget_minutes,
-        arguments.worth_tokens,
-        arguments.worth_money,
+        effort=read_effort(arguments),
     )
 
 
@@ -137,9 +157,9 @@ def choose_model(arguments: argparse.Namespace) -> str:
     return made.name
 
 
-def _finish(arguments: argparse.Namespace, store: Store, session: str) -> int:
-    """Follow a session to its end and print how it went."""
-    state = _follow(store, session, quiet=arguments.json)
+def _finish(arguments: argparse.Namespace, store: Store, session: str, decisions: Sequence[Decision] = ()) -> int:
+    """Follow a session to its end and print how it went; `decisions` are sent to it before."""
+    state = _follow(store, session, decisions, quiet=arguments.json)
     view = views.session_view(store, session)
     best = view.state.best_step
     if arguments.json:
@@ -160,12 +180,18 @@ def _describe_end(step: Step) -> str:
     return f"{step.idea}: {step.status} {step.outcome}{several}"
 
 
-def _follow(store: Store, session: str, *, quiet: bool) -> SessionState:
-    """Wait until the session needs a person or is over; print each step as it ends."""
+def _follow(store: Store, session: str, decisions: Sequence[Decision] = (), *, quiet: bool) -> SessionState:
+    """Send it the decisions, wait until it needs a person or is over, and print each step as it ends.
+
+    Raises:
+        UsageError: a decision was refused, or no engine took it.
+    """
     done = threading.Event()
     threading.Thread(target=engine.keep_running, args=(done,), daemon=True).start()
-    told = 0
+    told = sum(step.outcome is not None for step in views.session_view(store, session).state.steps)
     try:
+        for decision in decisions:
+            _send(store, session, decision)
         while True:
             view = views.session_view(store, session)
             closed = [step for step in view.state.steps if step.outcome is not None]
@@ -181,3 +207,9 @@ def _follow(store: Store, session: str, *, quiet: bool) -> SessionState:
         raise
     finally:
         done.set()
+
+
+def _send(store: Store, session: str, decision: Decision) -> None:
+    ticket = start.await_answer(store, start.submit(store, session, decision), _ANSWER_S)
+    if not ticket.taken or ticket.refusal:
+        raise UsageError(ticket.refusal or f"no engine took the decision {decision.kind} within {_ANSWER_S:g} s")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.evaluate.roofline.bounds import graph_bound
@@ -300,10 +300,12 @@ class _Run:
         return None
 
     def test(self) -> StageFailure | None:
-        begun = self.tests.stage
+        begun, compiled = self.tests.stage, self.resources
         stage = begun or self._testing(self.compiled, self.watch)
         self.verdicts, self.sizes = stage.verdicts, stage.sizes
-        return self.tests.result() if begun else stage.run()
+        failure = self.tests.result() if begun else stage.run()
+        self.resources = replace(compiled, shared=tuple(stage.shared.values())) if compiled else None
+        return failure
 
     def benchmark(self) -> StageFailure | None:
         evaluator = self.evaluator
@@ -372,7 +374,7 @@ class _Run:
             bound = graph_bound(graph_work(graph, signature), rates, problem.allow) if graph.nodes else None
             launched = LaunchedWorkload(signature, self.planned.target.plans[workload.name])
             workloads.append(WorkloadOnDevice(launched, bound))
-        return estimate(workloads, self.resources.kernels, evaluator.device, rates)
+        return estimate(workloads, self.resources, evaluator.device, rates)
 
     def _marks(self) -> tuple[Mark, ...]:
         marks = set(self.timing.marks) if self.timing else {Mark.NOT_TIMED}

@@ -20,7 +20,7 @@ from cutegen_core.kernel.kernel_file import KernelFile
 from cutegen_core.machine.device import DEFAULT_ARCH
 from cutegen_core.records.launch import LaunchPlan
 from cutegen_core.records.problem import TensorSpec
-from cutegen_core.records.trial import Diagnostic, ExecutorKind, Finding, Status
+from cutegen_core.records.trial import Diagnostic, ExecutorKind, Finding, SharedAccess, Status
 
 Progress = Callable[[str], None]
 """Function called with a short line as long work proceeds; the page shows it live."""
@@ -83,6 +83,7 @@ class Executed:
         status: PASSED, LAUNCH_ERROR, RUNTIME_ERROR, TIMEOUT, UNSUPPORTED, MEMORY_ERROR or INPUT_MODIFIED.
         approximate: whether it executed an instruction whose result `edge` moves.
         switches: how often a thread was given its turn, since one that waits gives it away (emulator).
+        shared: how the kernels' warps access shared memory (emulator, instrumented runs).
     """
 
     status: Status
@@ -91,6 +92,7 @@ class Executed:
     findings: tuple[Finding, ...] = ()
     approximate: bool = False
     switches: int = 0
+    shared: tuple[SharedAccess, ...] = ()
 
 
 Execute = Callable[[Execution], Executed]

@@ -5,17 +5,19 @@ Each message states the value and the limit.
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import Protocol
 
 from cutegen_core.kernel.plan_records import LaunchSpec
 from cutegen_core.records.errors import KernelFileError
-from cutegen_core.records.launch import Dim3
+from cutegen_core.records.launch import PORTABLE_CLUSTER, Dim3
 
 MAX_THREADS = 1024
 MAX_BLOCK: Dim3 = (1024, 1024, 64)
 MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
-MAX_CLUSTER = 8
+MAX_CLUSTER = 16
+"""Blocks of a cluster on the devices that have the largest ones."""
 MAX_SCRATCH_BYTES = 16 << 30
 
 
@@ -45,7 +47,7 @@ def check_launch(spec: LaunchSpec, grid: Dim3, block: Dim3, cluster: Dim3, smem:
     """
     _check_grid(grid, spec)
     _check_block(block, spec)
-    _check_cluster(cluster, grid, spec)
+    _check_cluster(cluster, grid, spec, device)
     _check_smem(smem, spec, device)
 
 
@@ -74,17 +76,24 @@ def _check_block(block: Dim3, spec: LaunchSpec) -> None:
             raise KernelFileError(f"{spec.function}: block {axis} is {extent}; the limit is {most}", line)
 
 
-def _check_cluster(cluster: Dim3, grid: Dim3, spec: LaunchSpec) -> None:
+def _check_cluster(cluster: Dim3, grid: Dim3, spec: LaunchSpec, device: DeviceNumbers) -> None:
     if cluster == (1, 1, 1):
         return
     line = spec.cluster[0].line
-    if min(cluster) < 1 or prod(cluster) > MAX_CLUSTER:
-        raise KernelFileError(f"{spec.function}: cluster {cluster} must have 1 to {MAX_CLUSTER} blocks", line)
+    most = most_cluster(device.arch)
+    if min(cluster) < 1 or prod(cluster) > most:
+        raise KernelFileError(f"{spec.function}: cluster {cluster} must have 1 to {most} blocks on {device.arch}", line)
     for axis, extent, blocks in zip("xyz", cluster, grid, strict=True):
         if blocks % extent:
             raise KernelFileError(
                 f"{spec.function}: grid {axis} ({blocks}) is not a multiple of cluster {axis} ({extent})", line
             )
+
+
+def most_cluster(arch: str) -> int:
+    """Return the most blocks of a cluster: 16 on sm_90 and sm_100 to sm_110, the portable 8 elsewhere."""
+    digits = re.search(r"\d+", arch)
+    return MAX_CLUSTER if digits and 90 <= int(digits[0]) < 120 else PORTABLE_CLUSTER
 
 
 def _check_smem(smem: int, spec: LaunchSpec, device: DeviceNumbers) -> None:

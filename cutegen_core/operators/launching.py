@@ -20,7 +20,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from cutegen_core.execute.compiler.demangle import demangle
 from cutegen_core.execute.cuda.driver import DriverError, call
-from cutegen_core.execute.cuda.launching import make_attributes, read_parameter_sizes
+from cutegen_core.execute.cuda.launching import allow_cluster, make_attributes, read_parameter_sizes
 from cutegen_core.kernel.check_arguments import parse_parameters
 from cutegen_core.operators.plan_closure import LaunchNumbers, PlanClosure, Planned
 from cutegen_core.operators.source import Source
@@ -80,6 +80,7 @@ class _LoadedLaunch:
         config.blockDimX, config.blockDimY, config.blockDimZ = planned.block
         config.sharedMemBytes, config.hStream = planned.smem, cuda.CUstream(stream)
         if planned.cluster != self._cluster:
+            allow_cluster(self.function, planned.cluster)
             config.attrs = make_attributes(planned.cluster, cooperative=self._cooperative)
             config.numAttrs, self._cluster = len(config.attrs), planned.cluster
 

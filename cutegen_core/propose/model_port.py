@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cutegen_core.records.event import Role
 from cutegen_core.trajectory.state import State
@@ -32,6 +32,18 @@ class ModelReply:
     stopped: bool = False
     cached_tokens: int = 0
     cost: float | None = None
+
+
+class OneModel(NamedTuple):
+    """The only model that a session asks.
+
+    Attributes:
+        model: as its server calls it.
+        cached_price: what a token costs that the server kept, of the price of a new one.
+    """
+
+    model: str
+    cached_price: float
 
 
 class Line(Protocol):
@@ -68,3 +80,6 @@ class Model(Protocol):
 
     def context_tokens(self, state: State) -> int:
         """Return how many tokens a prompt may have, 0 if unknown."""
+
+    def only_one(self, state: State) -> OneModel | None:
+        """Return the model that answers every role of the session; None for several, and for a recording."""

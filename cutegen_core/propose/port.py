@@ -67,6 +67,22 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Former:
+    """The exchange before, about the request's base: the next question may stand behind it.
+
+    Attributes:
+        prompt: as it was sent, with the messages before it (`propose.turns`).
+        cached_price: what a token costs that the server kept, of the price of a new one.
+        keeps_replies: it keeps its replies, too, as far as is known.
+    """
+
+    prompt: str
+    reply: str
+    cached_price: float
+    keeps_replies: bool = True
+
+
+@dataclass(frozen=True)
 class BenchmarkShape:
     """A workload, and its tensors."""
 
@@ -101,6 +117,7 @@ class ProposalRequest:
         effort: how much a step may try, and what ends the session.
         alternative: which of the step's alternatives is asked for, from 1; `others_try` are the ideas of those it has.
         swept: the parameters of `base` were swept, or a sweep chose it.
+        former: the exchange that this step's question may stand behind, None where it begins afresh.
     """
 
     problem: Problem
@@ -131,6 +148,7 @@ class ProposalRequest:
     alternative: int = 1
     others_try: tuple[str, ...] = ()
     swept: bool = False
+    former: Former | None = None
 
     @property
     def has_passed(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cutegen_core.propose.model_port import Line, ModelReply, PlannedCall
+from cutegen_core.propose.model_port import Line, ModelReply, OneModel, PlannedCall
 from cutegen_core.propose.port import Answer, Ask, Finished, Proposal, ProposalRequest, TriesSuite, Unparsed, Width
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.event import ModelAnswered, Role
@@ -93,6 +93,10 @@ class ReplayProposer:
     def context_tokens(self, state: State) -> int:
         """Return 0, unknown: recorded prompts are sent as they were."""
         return 0
+
+    def only_one(self, state: State) -> OneModel | None:
+        """Return None: recorded conversations are sent as they were."""
+        return None
 
 
 @dataclass(frozen=True)

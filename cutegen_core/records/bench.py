@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from cutegen_core.records.decision import Effort
 from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.trial import ExecutorKind
 
@@ -18,6 +19,7 @@ class BenchSettings:
         executor: None: the GPU if there is one, else the emulator.
         at_once: so many sessions run at a time; with one, their seconds are comparable.
         tune: sweep the parameters of each session's best kernel before the session ends.
+        effort: how much a step may try, and what ends each session.
         job: id of the bench; the engine fills it in, so that a bench that was stopped goes on where it was.
     """
 
@@ -33,6 +35,7 @@ class BenchSettings:
     at_once: int = 1
     tune: bool = False
     job: str = ""
+    effort: Effort = field(default_factory=Effort)
 
 
 @dataclass(frozen=True)

@@ -161,6 +161,7 @@ class Effort:
         max_minutes: budget of the time in which the session works; None for no limit.
         tokens_per_percent, cost_per_percent: what 1 % less time is worth at most, in tokens or money; None for any
             price. Where a step is expected to take more, no further idea is asked for.
+        conversation: a question may stand behind the exchange before it, where that is cheaper than the whole kernel.
     """
 
     ideas: Ideas = Ideas.ONE
@@ -171,6 +172,7 @@ class Effort:
     max_minutes: float | None = None
     tokens_per_percent: float | None = None
     cost_per_percent: float | None = None
+    conversation: bool = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.enough <= 1:

@@ -277,6 +277,8 @@ class Tried:
         shapes: each benchmark workload, where there are several.
         best_untimed: why that best kernel could not be timed beside it.
         estimate_us: of a kernel that passed where nothing is timed.
+        bank_conflicts: how many times as often as needed shared memory is served, of the kernel where that is most; 1
+            also where it is not known.
     """
 
     step: int
@@ -294,6 +296,7 @@ class Tried:
     marks: tuple[Mark, ...] = ()
     shapes: tuple[ShapeTime, ...] = ()
     estimate_us: float | None = None
+    bank_conflicts: float = 1.0
     kind: Literal["tried"] = "tried"
 
 

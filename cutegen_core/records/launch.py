@@ -13,6 +13,8 @@ ONCE_CALLS = 100
 its time is counted in each."""
 
 TENSOR_MAP_BYTES = 128
+PORTABLE_CLUSTER = 8
+"""Blocks of a cluster that every device with clusters takes."""
 """Size of the opaque descriptor that a kernel takes by value, as `const __grid_constant__ CUtensorMap`."""
 
 SWIZZLE_SPAN_BYTES: Mapping[str, int] = {"none": 0, "32B": 32, "64B": 64, "128B": 128}

@@ -289,11 +289,33 @@ class Occupancy:
 
 
 @dataclass(frozen=True)
+class SharedAccess:
+    """How a kernel's warps access shared memory, counted where the emulator ran it.
+
+    Attributes:
+        wavefronts: how often shared memory served a warp.
+        least: how often it would have without bank conflicts.
+        line: of the kernel file, where most is lost; 0 where nothing is, or the line is not known.
+    """
+
+    kernel: str
+    wavefronts: int
+    least: int
+    line: int = 0
+
+    @property
+    def conflicts(self) -> float:
+        """How many times as often as without bank conflicts; at least 1."""
+        return max(1.0, self.wavefronts / self.least) if self.least else 1.0
+
+
+@dataclass(frozen=True)
 class Resources:
     """Results of the COMPILE stage; they need no GPU.
 
     Attributes:
         arch: "sm_90a", ...
+        shared: how the kernels access shared memory; empty for those that do not, and where no emulator ran them.
         cubin, sass: blob keys in the store, "" if not kept.
     """
 
@@ -304,6 +326,7 @@ class Resources:
     sass: str = ""
     compile_seconds: float = 0.0
     cached: bool = False
+    shared: tuple[SharedAccess, ...] = ()
 
     @property
     def spill_bytes(self) -> int:

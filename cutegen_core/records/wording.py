@@ -12,7 +12,9 @@ _SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def micros(us: float) -> str:
-    """Write a time with four digits, in µs or ms."""
+    """Write a time with four digits, in µs, ms or s."""
+    if us >= 1e6:
+        return f"{us / 1e6:.4g} s"
     return f"{us / 1000:.4g} ms" if us >= 1000 else f"{us:.4g} µs"
 
 

@@ -141,7 +141,7 @@ class _Bench:
         return start.create(
             self._store, problem, answered_by=asked.answered_by, strategy=asked.strategy, executor=asked.executor,
             autonomy=Autonomy.AUTO, max_steps=asked.max_steps, arch=asked.arch or None, model=asked.model,
-            max_tokens=asked.max_tokens, tune=asked.tune,
+            max_tokens=asked.max_tokens, tune=asked.tune, effort=asked.effort,
         )  # fmt: skip
 
     def _wait(self) -> None:

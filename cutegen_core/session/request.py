@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cutegen_core.evaluate.evidence.cost import WORTH_TELLING
 from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.evaluate.variant import summarize_trial
 from cutegen_core.propose.port import Attempt, BenchmarkShape, Call, ProposalRequest, Unparsed
@@ -15,6 +16,7 @@ from cutegen_core.records.performance import BEST, Profile
 from cutegen_core.records.problem import WorkloadRole
 from cutegen_core.records.trial import NO_KERNEL, Stage, StageResult, StageStatus, Status, Trial
 from cutegen_core.records.wording import micros
+from cutegen_core.session import conversation
 from cutegen_core.session.writer import SessionTools
 from cutegen_core.trajectory.state import Exchange, State, Step
 from cutegen_core.trajectory.store import Store
@@ -59,6 +61,7 @@ def build_request(store: Store, state: State, tools: SessionTools, step: Step) -
         alternative=step.alternative,
         others_try=tuple(other.idea for other in step.alternatives if other.candidate),
         swept=state.swept(step.base),
+        former=conversation.former(store, state, model, step),
     )
 
 
@@ -91,6 +94,9 @@ def tried_event(store: Store, number: int, trial: Trial, *, acceptance: bool = F
         marks=trial.marks,
         acceptance=acceptance,
         estimate_us=trial.estimate.us if trial.estimate else None,
+        bank_conflicts=max((each.conflicts for each in trial.resources.shared), default=1.0)
+        if trial.resources
+        else 1.0,
     )
 
 
@@ -181,5 +187,6 @@ def _cost(step: Step, outcome: str) -> str:
     guessed = [f"estimate {micros(tried.estimate_us)}"] if tried.estimate_us is not None and not timed else []
     guessed = [words for words in guessed if words not in outcome]
     spilled = [f"{tried.spill_bytes} B spilled"] if tried.spill_bytes else []
-    resources = [f"{tried.registers} registers", *spilled, f"{tried.smem_bytes} B shared"]
+    lost = [f"served {tried.bank_conflicts:.3g}x as often as needed"] if tried.bank_conflicts >= WORTH_TELLING else []
+    resources = [f"{tried.registers} registers", *spilled, " ".join([f"{tried.smem_bytes} B shared", *lost])]
     return ", ".join([*timed, *guessed, *resources])

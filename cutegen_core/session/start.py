@@ -105,7 +105,16 @@ def await_answer(store: Store, number: int, wait_s: float) -> Ticket:
 
 
 def create_bench(store: Store, settings: BenchSettings) -> str:
-    """Create a bench and return its id; the engine starts it as soon as no other one runs."""
+    """Create a bench and return its id; the engine starts it as soon as no other one runs.
+
+    Raises:
+        UsageError: several candidates a step, or a limit in money, do not fit who answers.
+    """
+    each = SessionSettings(
+        "", "", settings.answered_by, ExecutorKind.CPU, "", "", strategy=settings.strategy, model=settings.model,
+        effort=settings.effort,
+    )  # fmt: skip
+    registry.check_effort(each)
     tuned = ", tuned" if settings.tune else ""
     title = f"{settings.set_name}: {counted(len(settings.problems), 'problem')}, {settings.answered_by}{tuned}"
     return jobs.create(store, JobKind.BENCH, title, as_json.dump(settings))

@@ -20,9 +20,13 @@ LOOKS: dict[str, Any] = {
 }  # fmt: skip
 """Without motion: what Streamlit moves while it loads is drawn by the processor, sixty times a second, and doubles what
 a page costs. `test_softmax_scenario` looks at the pages in motion."""
-QUICKER = ("--disable-gpu-compositing", "--disable-software-rasterizer", "--process-per-site")
+QUICKER = (
+    "--disable-gpu-compositing", "--disable-software-rasterizer", "--process-per-site",
+    "--js-flags=--no-opt --no-maglev --min-semi-space-size=64 --single-threaded-gc",
+)  # fmt: skip
+"""A page is looked at for a second or two: optimizing its scripts costs more than it brings; so does a small heap."""
 
-_EMPTY = "http://127.0.0.1/"
+_SITE = "http://127.0.0.1/"
 """Chromium gives a process to a site, whatever the port."""
 
 NewPage = Callable[..., Page]
@@ -81,10 +85,12 @@ def new_page(browser: Browser) -> Iterator[NewPage]:
 @pytest.fixture(scope="session")
 def visitor(browser: Browser) -> Iterator[BrowserContext]:
     """The visitor of tests that need one page. An empty page keeps its process, which has compiled Streamlit's scripts:
-    half of what opening a page costs."""
+    half of what opening a page costs. The visitor keeps Streamlit's files, too: nothing stays routed, which would have
+    the browser ask for every file of every page again."""
     context = browser.new_context(**LOOKS)
-    context.route(_EMPTY, lambda route: route.fulfill(body=""))
-    context.new_page().goto(_EMPTY)
+    context.route(_SITE, lambda route: route.fulfill(body=""))
+    context.new_page().goto(_SITE)
+    context.unroute(_SITE)
     yield context
     context.close()
 
@@ -102,7 +108,7 @@ def page(visitor: BrowserContext, kept_tab: Page) -> Iterator[Page]:
     kept_tab.emulate_media(color_scheme=LOOKS["color_scheme"], reduced_motion=LOOKS["reduced_motion"])
     yield kept_tab
     _leave_nothing(visitor, kept_tab)
-    kept_tab.goto(_EMPTY)
+    kept_tab.goto("about:blank")
     kept_tab.mouse.move(0, 0)
 
 

@@ -55,7 +55,7 @@ def test_a_recording_is_walked_by_keys_and_plays_by_itself(server: Server, page:
     expect(title).to_contain_text("Step 5")
     expect(page.locator("tr.pr-add .cg-w").first).to_be_visible()
     expect(page.locator(".pr-chart img")).to_have_attribute(
-        "alt", re.compile(r"latency, µs to step 5; best kernel so far: 1\d\d")
+        "alt", re.compile(r"latency to step 5; best kernel so far: 1\d\d")
     )
     page.wait_for_function("() => document.querySelector('.pr-chart img')?.naturalWidth > 0")
     shortcut(page, "2")

@@ -5,12 +5,14 @@ from dataclasses import replace
 import pytest
 
 from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.evaluate.evidence import cost
 from cutegen_core.evaluate.evidence.proof import proof
 from cutegen_core.machine.device import choose_device
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.performance import BEST
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 from cutegen_core.records.trial import Mark, Stage, Status
+from cutegen_core.session.request import tried_event
 from tests.places import DATA
 from tests.session.clockwork import Clock, Timed, taking
 
@@ -104,6 +106,31 @@ def test_the_benchmarks_size_is_judged_where_it_fits(evaluator):
     for wrong in (ENDS_EARLY, IN_THE_PLAN):
         found = evaluator.evaluate(Candidate(wrong, Author.PERSON, None), seed=1)
         assert (found.status, found.message.partition(":")[0]) == (Status.INCORRECT_NUMERICAL, "workload own, here")
+
+
+def test_bank_conflicts_that_the_emulator_counted_stand_in_the_resources(evaluator):
+    """Every thread puts its value where the bank is that of all others of its warp."""
+    slow = RELU.replace(
+        "  if (i < n) result(i) =", "  __shared__ float s[BLOCK * 32];\n  if (i < n) s[threadIdx.x * 32] ="
+    )
+    slow = slow.replace("0.0f;\n}", "0.0f;\n  __syncthreads();\n  if (i < n) result(i) = s[threadIdx.x * 32];\n}")
+    found = evaluator.evaluate(Candidate(slow, Author.PERSON, None), seed=1)
+    assert found.status is Status.PASSED, found.message
+    [access] = found.resources.shared
+    assert 30 < access.conflicts <= 32, "the last warp has less to do"
+    assert "s[threadIdx.x * 32]" in slow.splitlines()[access.line - 1]
+    words = (
+        f"shared memory served {access.conflicts:.3g}x as often as needed (bank conflicts, most at line {access.line})"
+    )
+    assert words in cost.one_line(found.resources, ["own"])
+    assert tried_event(_Kept(), 1, found).bank_conflicts == access.conflicts
+
+
+class _Kept:
+    """A store that keeps a trial nowhere."""
+
+    def put(self, text):
+        return "kept"
 
 
 def test_a_kernel_too_slow_for_the_emulator_is_not_blamed_for_the_benchmarks_size(evaluator):

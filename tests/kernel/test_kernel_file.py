@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.kernel.plan_limits import most_cluster
 from cutegen_core.kernel.screening import blank_comments, screen
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import ScalarArgument, TensorArgument
@@ -269,7 +270,7 @@ LIMITS = [
     ('args = ["x.shape[4]"]', 6, "x has 1 dimensions"),
     ("smem = 2097152", 7, "2097152 bytes of shared memory (2.0 MiB); sm_90a allows 232448 (227.0 KiB)"),
     ("smem = -1", 2, "it cannot be negative"),
-    ("cluster = [16]", 7, "must have 1 to 8 blocks"),
+    ("cluster = [32]", 7, "must have 1 to 16 blocks on sm_90a"),
     ("cluster = [2]", 7, "grid x (1) is not a multiple of cluster x (2)"),
     ('when = "x.numel == 0"', 2, "every 'when' is false"),
     ('when = "x.numel // 0"', 7, "division by zero"),
@@ -354,3 +355,8 @@ __global__ void k() { char const* s = "k<<<1>>>()"; asm volatile("mov.u32 %0, %%
     assert screen(parse(minimal(code=code))) == ()
     assert len(blank_comments(code)) == len(code)
     assert blank_comments(code).count("\n") == code.count("\n")
+
+
+@pytest.mark.parametrize(("arch", "most"), [("sm_90a", 16), ("sm_100f", 16), ("sm_120a", 8), ("sm_80", 8)])
+def test_clusters_are_as_large_as_the_device_takes(arch: str, most: int) -> None:
+    assert most_cluster(arch) == most

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.c_programs import build
+
 _DRIVER = """
 #include <string.h>
 int cuInit(unsigned flags) { return 0; }
@@ -24,8 +26,7 @@ int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
 def found(folder, count, unknown=-1):
     source = folder / "driver.c"
     source.write_text(_DRIVER)
-    command = [sys.executable, "-m", "ziglang", "cc", "-shared", f"-DCOUNT={count}", f"-DUNKNOWN={unknown}"]
-    subprocess.run([*command, "-o", str(folder / "libcuda.so.1"), str(source)], check=True)
+    build(source, folder / "libcuda.so.1", "-shared", f"-DCOUNT={count}", f"-DUNKNOWN={unknown}")
     asked = subprocess.run(
         [sys.executable, "-m", "cutegen_core.machine.device"], env=os.environ | {"LD_LIBRARY_PATH": str(folder)},
         capture_output=True, text=True, check=True,

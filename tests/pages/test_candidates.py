@@ -109,12 +109,18 @@ def test_the_form_of_a_new_session_has_them(desk: Sessions) -> None:
     page.number_input(key=f"new-minutes-{prefix}").set_value(7.5)
     page.number_input(key=f"new-money-{prefix}").set_value(0.5)
     page.number_input(key=f"new-worth-tokens-{prefix}").set_value(2000.0)
+    page.checkbox(key=f"new-conversation-{prefix}").uncheck()
     page.run()
     assert not page.exception
     page.button(key=f"new-start-{prefix}").click().run()
     [session] = desk.store.sessions()
     assert state_of(desk.store, session).settings.effort == Effort(
-        width=2, models=("one", "two"), max_cost=0.5, max_minutes=7.5, tokens_per_percent=2000.0
+        width=2,
+        models=("one", "two"),
+        max_cost=0.5,
+        max_minutes=7.5,
+        tokens_per_percent=2000.0,
+        conversation=False,
     )
 
 

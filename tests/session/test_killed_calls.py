@@ -45,9 +45,9 @@ CALLS = 5
 
 def play(request: Request) -> Answer:
     """Answer as a model that reads its prompt: the same prompt gets the same answer."""
-    if CAUSE.splitlines()[0] in request.prompt:
+    if "## This step: a repair" in request.question:
         return reply(f"Idea: seed\n```cpp\n{RELU}```\n", size=500)
-    if "// status INCORRECT_NUMERICAL" in request.prompt:
+    if "## This step: a diagnosis" in request.question:
         return reply(CAUSE, size=500)
     if "isnan(in(i))" in request.prompt:
         return reply("DONE: nothing left", size=500)

@@ -10,6 +10,8 @@ from cutegen_core.records.trial import KernelResources, Occupancy, Resources
 from cutegen_core.records.wording import dims, micros
 
 _INSTRUCTIONS = 12
+WORTH_TELLING = 1.1
+"""Times that shared memory is served more often than without bank conflicts."""
 
 
 def resources(found: Resources | None, before: Resources | None = None) -> tuple[Section, ...]:
@@ -20,7 +22,7 @@ def resources(found: Resources | None, before: Resources | None = None) -> tuple
     """
     if found is None:
         return ()
-    remarks = tuple(_kernel(kernel, _same(kernel, found, before)) for kernel in found.kernels)
+    remarks = tuple(_kernel(kernel, _same(kernel, found, before), _lost(kernel, found)) for kernel in found.kernels)
     columns = ("kernel", "registers", "spilled, B", "static shared memory, B")
     return (Section(Topic.RESOURCES, f"Resources on {found.arch}", remarks, columns=columns),)
 
@@ -33,7 +35,7 @@ def _same(kernel: KernelResources, found: Resources, before: Resources | None) -
     return next((k for k in before.kernels if k.kernel == kernel.kernel), alone)
 
 
-def _kernel(kernel: KernelResources, before: KernelResources | None) -> Remark:
+def _kernel(kernel: KernelResources, before: KernelResources | None, lost: tuple[str, ...]) -> Remark:
     spilled = kernel.spill_store_bytes + kernel.spill_load_bytes
     was = f" (was {before.registers})" if before and before.registers != kernel.registers else ""
     mix = sorted(kernel.instruction_mix.items(), key=lambda item: -item[1])[:_INSTRUCTIONS]
@@ -43,7 +45,7 @@ def _kernel(kernel: KernelResources, before: KernelResources | None) -> Remark:
         f"{kernel.smem_static_bytes} B static shared memory",
         Tone.DOUBTFUL if spilled else Tone.PLAIN,
         cells=(kernel.kernel, str(kernel.registers), str(spilled), str(kernel.smem_static_bytes)),
-        notes=(kernel.signature, *((f"SASS instructions: {instructions}",) if instructions else ())),
+        notes=(kernel.signature, *lost, *((f"SASS instructions: {instructions}",) if instructions else ())),
     )
 
 
@@ -63,8 +65,20 @@ def _in_one_line(kernel: KernelResources, found: Resources, workloads: Sequence[
     held = [f"occupancy {100 * row.occupancy:.0f} % ({row.limiter}), {row.waves:.3g} waves" for row in rows[-1:]]
     mix = sorted(kernel.instruction_mix.items(), key=lambda item: -item[1])[:_INSTRUCTIONS]
     told = f"; SASS: {', '.join(f'{name} {count}' for name, count in mix)}" if mix and rows else ""
-    parts = [f"{kernel.registers} registers", f"{spilled} B spilled", f"{shared} B shared", *held]
+    parts = [f"{kernel.registers} registers", f"{spilled} B spilled", f"{shared} B shared"]
+    parts += [*_lost(kernel, found), *held]
     return f"{kernel.kernel}: {', '.join(parts)}{told}"
+
+
+def _lost(kernel: KernelResources, found: Resources) -> tuple[str, ...]:
+    """Return "shared memory served 2.5x as often as needed (bank conflicts, most at line 31)" where that is known."""
+    counted = [access for access in found.shared if access.kernel == kernel.kernel]
+    return tuple(
+        f"shared memory served {access.conflicts:.3g}x as often as needed (bank conflicts"
+        f"{f', most at line {access.line}' if access.line else ''})"
+        for access in counted
+        if access.conflicts >= WORTH_TELLING
+    )
 
 
 def estimate_text(found: KernelEstimate) -> str:

@@ -40,7 +40,7 @@ from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_sto
 from cutegen_core.execute.port import Executor
 from cutegen_core.judge.reference import Reference
 from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
-from cutegen_core.records.trial import Status, WorkloadVerdict
+from cutegen_core.records.trial import SharedAccess, Status, WorkloadVerdict
 
 _CHANGES = (
     "the output changes between two runs, with the thread order or with what the output buffer held before; if that is "
@@ -56,6 +56,7 @@ class CorrectnessStage:
         instrumented: also run the builds that detect memory errors and races.
         verdicts: one per run, in order; the last one failed if `run` returns a failure.
         sizes: how far towards each benchmark's sizes it was judged, in words.
+        shared: how each kernel's warps access shared memory, where that was counted.
     """
 
     problem: Problem
@@ -69,6 +70,7 @@ class CorrectnessStage:
     watch: Watch
     verdicts: list[WorkloadVerdict] = field(default_factory=list)
     sizes: list[str] = field(default_factory=list)
+    shared: dict[str, SharedAccess] = field(default_factory=dict)
 
     def run(self) -> StageFailure | None:
         """Test every workload; its instrumented run comes before its plain ones."""
@@ -151,4 +153,6 @@ class CorrectnessStage:
 
     @cached_property
     def _judge(self) -> RunVerdicts:
-        return RunVerdicts(self.reference, self.seed, self.executor.has_thread_orders, self.verdicts)
+        return RunVerdicts(
+            self.reference, self.seed, self.executor.has_thread_orders, self.verdicts, shared=self.shared
+        )

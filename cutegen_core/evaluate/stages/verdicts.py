@@ -8,7 +8,7 @@ from cutegen_core.evaluate.stages.runs import PreparedWorkload, Ran, RunKind
 from cutegen_core.evaluate.stages.watch import StageFailure
 from cutegen_core.execute.port import Executed
 from cutegen_core.judge.reference import Reference
-from cutegen_core.records.trial import Comparison, Status, WorkloadVerdict
+from cutegen_core.records.trial import Comparison, SharedAccess, Status, WorkloadVerdict
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class RunVerdicts:
         has_orders: whether the executor has thread orders, which a verdict then names.
         kept: one per run, in order; the last one failed if the trial did.
         switches: workload -> the most thread switches of its runs.
+        shared: kernel -> how its warps access shared memory, in the run that did so most.
     """
 
     reference: Reference
@@ -26,6 +27,7 @@ class RunVerdicts:
     has_orders: bool
     kept: list[WorkloadVerdict]
     switches: dict[str, int] = field(default_factory=dict)
+    shared: dict[str, SharedAccess] = field(default_factory=dict)
 
     def judge(self, made: PreparedWorkload, kind: RunKind, ran: Ran) -> StageFailure | None:
         """Compare the outputs with the reference's, if the run ended well."""
@@ -53,6 +55,9 @@ class RunVerdicts:
         """Keep the verdict of a run."""
         name, order = made.workload.name, kind.order if self.has_orders else ""
         self.switches[name] = max(ran.switches, self.switches.get(name, 0))
+        for each in ran.shared:
+            known = self.shared.get(each.kernel, each)
+            self.shared[each.kernel] = max(known, each, key=lambda access: access.least)
         self.kept.append(
             WorkloadVerdict(
                 name, kind.mode, self.seed, ran.status, ran.seconds, order, ran.message, comparisons, ran.findings

@@ -4,7 +4,8 @@ Each contender gets about 0.3 s of samples, at least 4: this gives 30 or more be
 a kernel so short that the clock's resolution (32 ns) and the launch show in every sample. The samples are spread over
 up to 12 rounds; each round measures every contender once, forwards and backwards in turn (A B C, C B A, ...), so that
 drift affects all alike. A baseline far slower than the candidate skips rounds. A kernel of 50 ms or more is measured
-without warm-up, so that a first, naive kernel that takes seconds a run has its verdict in about ten of its runs.
+without warm-up, one of half a second or more by two samples, so that a first, naive kernel that takes seconds a run has
+its verdict after six runs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dataclasses import dataclass, replace
 
 SERIES_S = 0.3
 LEAST, MOST, MOST_SHORT = 4, 96, 288
-SHORT_US, SLOW_US = 50.0, 50_000.0
+LEAST_VERY_SLOW = 2
+SHORT_US, SLOW_US, VERY_SLOW_US = 50.0, 50_000.0, 500_000.0
 MOST_ROUNDS = 12
 MOST_SETS = 28
 """Buffer sets of one measurement, without the warm-up set."""
@@ -44,7 +46,7 @@ class RoundShare:
 
 def count_rounds(candidate_us: float) -> int:
     """Return the number of rounds; an even one, so that each order occurs as often as its reverse."""
-    wanted = min(MOST_ROUNDS, max(LEAST, count_samples(candidate_us)))
+    wanted = min(MOST_ROUNDS, count_samples(candidate_us))
     return wanted + wanted % 2
 
 
@@ -52,10 +54,14 @@ def plan_share(us: float, count: int, sets: Sequence[int]) -> RoundShare:
     """Return the share of a contender whose samples take about `us`, in `count` rounds over these sets."""
     wanted = count_samples(us)
     order = tuple(sets)[: max(1, math.ceil(wanted / count))]
-    taken = max(LEAST, math.ceil(wanted / len(order)))
+    taken = max(_fewest(us), math.ceil(wanted / len(order)))
     warm_runs = 0 if us >= SLOW_US else min(_MOST_WARM_RUNS, max(1, math.ceil(_WARM_S * 1e6 / us)))
-    seconds = _LEAST_LIMIT_S + _PATIENCE * (len(order) + warm_runs) * us / 1e6
-    return RoundShare(order, max(1, count // taken), warm_runs, seconds)
+    return RoundShare(order, max(1, count // taken), warm_runs, _limit(len(order) + warm_runs, us))
+
+
+def plan_one_run(us: float, sets: Sequence[int]) -> RoundShare:
+    """Return a round of a single run, without warm-up, of a kernel that takes about `us`."""
+    return RoundShare(tuple(sets)[:1], 1, 0, _limit(1, us))
 
 
 def plan_turn(us: float, sets: Sequence[int]) -> RoundShare:
@@ -67,7 +73,16 @@ def plan_turn(us: float, sets: Sequence[int]) -> RoundShare:
 def count_samples(us: float) -> int:
     """Return the number of samples to take of a contender whose samples take about `us`."""
     most = MOST_SHORT if us < SHORT_US else MOST
-    return min(most, max(LEAST, math.ceil(SERIES_S * 1e6 / max(us, 1e-3))))
+    return min(most, max(_fewest(us), math.ceil(SERIES_S * 1e6 / max(us, 1e-3))))
+
+
+def _fewest(us: float) -> int:
+    return LEAST if us < VERY_SLOW_US else LEAST_VERY_SLOW
+
+
+def _limit(runs: int, us: float) -> float:
+    """Return the wall-clock limit in seconds of that many runs."""
+    return _LEAST_LIMIT_S + _PATIENCE * runs * us / 1e6
 
 
 def iterate_turns(shares: Mapping[str, RoundShare], count: int) -> Iterator[tuple[int, str]]:

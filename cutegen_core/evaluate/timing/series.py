@@ -25,7 +25,7 @@ from cutegen_core.evaluate.timing.contenders import Contender, Dropped, RoundSam
 from cutegen_core.evaluate.timing.schedule import RoundShare
 from cutegen_core.execute.cuda.nvml import Period
 from cutegen_core.records.errors import MachineError
-from cutegen_core.records.performance import BEST, EXISTING, Speedup, Timing, Untimed
+from cutegen_core.records.performance import BEST, COMPILED, EAGER, EXISTING, Speedup, Timing, Untimed
 from cutegen_core.records.trial import Status
 
 FIRST_S = 150.0
@@ -132,6 +132,13 @@ class Series:
             column.rounds += [()] * (count - len(column.rounds))
         self._drop_empty(begun)
 
+    def run_once(self, candidate: Contender, us: float) -> None:
+        """Measure a single run of a kernel that takes about `us`; raises what `run` raises."""
+        begun = time.monotonic()
+        self._candidate, self.columns = candidate, [Column(candidate)]
+        self._measure_round(self.columns[0], 0, schedule.plan_one_run(us, self._sets))
+        self._drop_empty(begun)
+
     def samples(self) -> Mapping[str, tuple[float, ...]]:
         """Return every contender's samples in the order taken."""
         return {c.contender.name: tuple(us for taken in c.rounds for us in taken) for c in self.columns}
@@ -163,7 +170,8 @@ class Series:
         for contender in contenders:
             self._between()
             try:
-                us = min(contender.measure_round(self._sets[:1], 1, FIRST_S).us)
+                first_warm = int(contender.name in (EAGER, COMPILED))  # a kernel may take seconds, and has run before
+                us = min(contender.measure_round(self._sets[:1], first_warm, FIRST_S).us)
                 if us < schedule.SLOW_US:
                     us = min(contender.measure_round(self._sets[:1], 2, FIRST_S).us)
                 typical[contender.name] = us
@@ -188,13 +196,15 @@ class Series:
             self.columns.remove(column)
 
     def _measure_held_sets(self, share: RoundShare) -> None:
-        """Measure the candidate on unseen values, among sets that it has seen."""
+        """Measure the candidate on unseen values: among sets that it has seen, or once where it is slow."""
         if not self._held:
             return
-        order = (*share.order, *(self._held if share.warm_runs else self._held[:1]))
+        again, unseen_sets = (share.order, self._held) if share.warm_runs else ((), self._held[:1])
+        order = (*again, *unseen_sets)
         taken = self.columns[0].contender.measure_round(order, share.warm_runs, share.seconds)
         self._check(order)
-        seen, unseen = median(taken.us[: len(share.order)]), median(taken.us[len(share.order) :])
+        before = taken.us[: len(again)] or self.samples()[self.columns[0].contender.name] or taken.us
+        seen, unseen = median(before), median(taken.us[len(again) :])
         if unseen > max(SLOWER_UNSEEN * seen, seen + UNSEEN_STEP_US):
             raise Dropped(
                 Status.SUSPECT,

@@ -20,11 +20,10 @@ from cuda.bindings import driver as cuda
 from cutegen_core.execute.cuda import driver
 from cutegen_core.execute.cuda.driver import DriverError, call
 from cutegen_core.execute.cuda.program import Descriptor, PassedArgument, Program, ProgramStep
-from cutegen_core.records.launch import TENSOR_MAP_BYTES, Dim3
+from cutegen_core.records.launch import PORTABLE_CLUSTER, TENSOR_MAP_BYTES, Dim3
 
 _INTEGERS = {1: "b", 2: "h", 4: "i", 8: "q"}
 _FLOATS = {4: "f", 8: "d"}
-_PORTABLE_CLUSTER = 8
 
 
 class LaunchRefused(Exception):  # noqa: N818 - a verdict, not a fault
@@ -147,8 +146,8 @@ class LoadedProgram:
                 f"{step.kernel}: {most} bytes of dynamic and {static} of static shared memory are more than a block "
                 "of this device can have; the plan can ask for smem_max"
             ) from error
-        if max(_volume(s.cluster) for s in self.program.steps) > _PORTABLE_CLUSTER:
-            call(cuda.cuFuncSetAttribute, function, attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
+        for step in (s for s in self.program.steps if s.function == step.function):
+            allow_cluster(function, step.cluster)
         return function
 
     def _prepare(self, places: DeviceTensors, kept: Mapping[str, int]) -> Iterator[tuple[ProgramStep, _Prepared]]:
@@ -271,6 +270,13 @@ def make_attributes(cluster: Dim3, *, cooperative: bool) -> list[Any]:
         together.value.cooperative = 1
         made.append(together)
     return made
+
+
+def allow_cluster(function: Any, cluster: Dim3) -> None:  # noqa: ANN401 - CUfunction
+    """Let a kernel be launched by clusters that not every device takes."""
+    if _volume(cluster) > PORTABLE_CLUSTER:
+        attribute = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+        call(cuda.cuFuncSetAttribute, function, attribute, 1)
 
 
 def _volume(extents: Sequence[int]) -> int:

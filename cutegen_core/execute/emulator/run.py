@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,13 +34,14 @@ from cutegen_core.machine.sandbox.policy import SandboxLevel
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.launch import Argument, Launch, TensorArgument, TensorMap, TensorMapArgument
 from cutegen_core.records.problem import ITEMSIZE, TensorRole, TensorSpec
-from cutegen_core.records.trial import Finding, Status
+from cutegen_core.records.trial import Finding, SharedAccess, Status
 
 _MOST_BYTES = 4 << 30
 _PATIENCE = 10  # the limit counts processor time; on the clock a busy machine gets this many times as much
 _GRACE_S = 5.0  # beyond the runner's own limit, for a runner that cannot end itself
 _ORDERS = {"forward": 0, "reverse": 1, "random": 2}
 _ROLES = {"input": 0, "output": 1, "scratch": 2}
+_WORTH_A_LINE = 1.1  # times as many wavefronts as needed; to find a line takes up to a second
 # The rewriter's typedef of a shared array, as the bounds checker prints it.
 _SHARED_TYPE = re.compile(r"'emu_type_(\w+)' \(aka '([^']+)'\)")
 AnswerFields = dict[str, list[str]]
@@ -97,7 +99,7 @@ def _execute_in_parts(installed: Installation, execution: Execution) -> Executed
         ran = _execute(installed, replace(execution, plan=rest, inputs={**execution.inputs, **kept}))
     return replace(
         ran, seconds=made.seconds + ran.seconds, approximate=made.approximate or ran.approximate,
-        findings=made.findings + ran.findings,
+        findings=made.findings + ran.findings, shared=made.shared + ran.shared,
     )  # fmt: skip
 
 
@@ -264,7 +266,10 @@ def _judge(answer: AnswerFields, execution: Execution) -> Executed:
     warnings = (_read_finding(answer, execution, "warning-"),) if "warning-status" in answer else ()
     if status == "PASSED":
         approximate, switches = answer["approximate"] == ["1"], int(answer["switches"][0])
-        return Executed(Status.PASSED, 0.0, findings=warnings, approximate=approximate, switches=switches)
+        shared = tuple(_read_shared(answer, execution))
+        return Executed(
+            Status.PASSED, 0.0, findings=warnings, approximate=approximate, switches=switches, shared=shared
+        )
     if status in ("UNRESOLVED", "REFUSED"):
         text = message if status == "REFUSED" else f"the kernel uses {message!r}, which is not there for device code"
         return Executed(Status.LAUNCH_ERROR, 0.0, text)
@@ -272,6 +277,23 @@ def _judge(answer: AnswerFields, execution: Execution) -> Executed:
         return Executed(Status(status), 0.0, message)
     finding = _read_finding(answer, execution, "")
     return Executed(Status(status), 0.0, _describe_finding(finding), (finding,))
+
+
+def _read_shared(answer: AnswerFields, execution: Execution) -> Iterator[SharedAccess]:
+    """Yield the wavefronts that each launch counted; without the line where few are lost, which takes long to find."""
+    assert execution.built.path is not None
+    for row in answer.get("banks", ()):
+        launch, wavefronts, least = map(int, row.split())
+        lost = wavefronts > _WORTH_A_LINE * least
+        frames = (line.split() for line in answer.get("banks-frame", ()) if lost)
+        place = tuple(int(frame) for number, frame in frames if int(number) == launch)
+        kernel = execution.plan.launches[launch].kernel
+        yield SharedAccess(kernel, wavefronts, least, _line_of(execution.built.path, place) if place else 0)
+
+
+@lru_cache(maxsize=256)
+def _line_of(image: Path, frames: tuple[int, ...]) -> int:
+    return Symboliser(image).find_line(frames)
 
 
 def _describe_finding(finding: Finding) -> str:

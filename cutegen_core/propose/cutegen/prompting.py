@@ -6,13 +6,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from cutegen_core.propose.cutegen import conversation
 from cutegen_core.propose.cutegen.menus import open_items, profile_reason
 from cutegen_core.propose.cutegen.switches import CUTEGEN, ProfileText, Switches
 from cutegen_core.propose.families.family import MenuItem
 from cutegen_core.propose.port import ProposalRequest
 from cutegen_core.propose.prompting import feedback, profile_notes
 from cutegen_core.propose.prompting.offers import offered
-from cutegen_core.propose.prompting.rendering import EXAMPLE, PLAIN_EXAMPLE, Prompt, fitted
+from cutegen_core.propose.prompting.rendering import (
+    EXAMPLE,
+    PLAIN_EXAMPLE,
+    Prompt,
+    fitted,
+    rendered,
+    said_since,
+)
 from cutegen_core.records.decision import Ideas
 
 FOLDER = Path(__file__).parent / "prompts"
@@ -79,5 +87,11 @@ def repair(request: ProposalRequest, diagnosis: str, switches: Switches = CUTEGE
 
 
 def _asked(template: str, request: ProposalRequest, switches: Switches, **more: object) -> Prompt:
+    """Return the question, behind the exchange before it where it has such a form and that is cheaper."""
     example = PLAIN_EXAMPLE if switches.plain_cuda else EXAMPLE
-    return fitted(FOLDER, template, request, example, switches=switches, **more)
+    fresh = fitted(FOLDER, template, request, example, switches=switches, **more)
+    if request.former is None:
+        return fresh
+    before = request.former.prompt
+    said = {"former": before, "said_since": said_since(before, request), "switches": switches}
+    return conversation.cheaper(fresh, rendered(FOLDER, f"next_{template}", request, {**more, **said}), request)

@@ -6,12 +6,13 @@ import time
 from dataclasses import dataclass
 
 from cutegen_core.propose.llm import model_settings
-from cutegen_core.propose.llm.budget import Budget, BudgetUse, cost_of, reserve
+from cutegen_core.propose.llm.budget import Budget, BudgetUse, cached_price, cost_of, reserve
 from cutegen_core.propose.llm.chat import ChatModel, Message, estimate_prompt_tokens
 from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.propose.llm.secret_keys import Key, find_key
 from cutegen_core.propose.model_error import ModelError, ModelErrorKind
-from cutegen_core.propose.model_port import Line, ModelReply, PlannedCall
+from cutegen_core.propose.model_port import Line, ModelReply, OneModel, PlannedCall
+from cutegen_core.propose.turns import turns
 from cutegen_core.records.event import Role
 from cutegen_core.trajectory.state import State
 
@@ -43,7 +44,7 @@ class ChatAnswers:
             UsageError: no model is set up.
         """
         settings = self.settings(role, state)
-        messages = [Message("user", prompt)]
+        messages = [Message(turn.speaker, turn.text) for turn in turns(prompt)]
         spent = BudgetUse(prompt_tokens=state.tokens, cost=state.cost or 0.0)
         budget = Budget(state.max_tokens, state.max_cost)
         reservation = reserve(budget, spent, settings, estimate_prompt_tokens(messages))
@@ -54,6 +55,12 @@ class ChatAnswers:
     def context_tokens(self, state: State) -> int:
         """Return the smallest context of the models that the session asks."""
         return min(each.prompt_tokens_max for each in model_settings.read().asked(state.settings, self._roles))
+
+    def only_one(self, state: State) -> OneModel | None:
+        """Return the model, where all roles have the same settings."""
+        first, *others = model_settings.read().asked(state.settings, self._roles)
+        same = all(each == first for each in others)
+        return OneModel(first.model, cached_price(first)) if same else None
 
     @staticmethod
     def settings(role: Role, state: State) -> ModelSettings:

@@ -16,6 +16,9 @@ from cutegen_core.propose.tokens import TokenUsage
 from cutegen_core.records.decision import Limit
 from cutegen_core.records.errors import BudgetError
 
+USUAL_CACHED_PRICE = 0.1
+"""Assumed where prices are not known: servers charge a tenth to a half, and save nearly all of the work."""
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -69,6 +72,14 @@ def cost_of(usage: TokenUsage, settings: ModelSettings) -> float | None:
     cached = usage.cached_tokens * (settings.price_in_per_million if kept is None else kept)
     read = (usage.prompt_tokens - usage.cached_tokens) * settings.price_in_per_million
     return (read + cached + usage.completion_tokens * settings.price_out_per_million) / 1_000_000
+
+
+def cached_price(settings: ModelSettings) -> float:
+    """Return what a token of the prompt costs that the server kept, of the price of a new one."""
+    if not settings.price_in_per_million:
+        return USUAL_CACHED_PRICE
+    kept = settings.price_cached_per_million
+    return 1.0 if kept is None else kept / settings.price_in_per_million
 
 
 def no_prices(settings: ModelSettings) -> str:

@@ -106,8 +106,11 @@ def _whole(graph: Graph, signature: Signature) -> Sequence[ServingLevel]:
 
 def _plan(graph: Graph, signature: Signature, choose: Callable[[Value], Value], *, fast: bool = False) -> Planner:
     values = [plain(choose(value)) for value in lower(graph, signature)]
-    planner = Planner({t.name for t in signature.tensors} | set(signature.scalars), fast)
-    planner.outputs(values, [spec.name for spec in signature.outputs])
+    taken, expected = {t.name for t in signature.tensors} | set(signature.scalars), tuple[Value, ...]()
+    for _ in range(2):  # the second time with what the first has shown to be written
+        planner = Planner(set(taken), fast, expected)
+        planner.outputs(values, [spec.name for spec in signature.outputs])
+        expected = planner.written
     return planner
 
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
-from cutegen_core.propose.playbook.rows.long_rows import LongRows, add_long_rows
+from cutegen_core.propose.playbook.rows.long_rows import add_long_rows
+from cutegen_core.propose.playbook.rows.vectors import RowVectors
+from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.writing import RegionText, render
 
 _SHORT = 128
 _HELD = (_SHORT, 256, 512, 1024, 2048, 4096)
 """Vectors of a row that a kernel of tiles is made for: the first by a warp a row."""
 
+_KEPT = 64
+"""Elements of all inputs that a thread has registers for."""
 
-def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, cluster_smem: int = 0) -> RegionText:
+
+def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, target: Target = ANY) -> RegionText:
     """Keep rows of the traced length in registers; longer ones go to the kernel for rows of any length.
 
     A region that is alone has a kernel for short rows, too; the small workloads of a chain may reach no second one. For
@@ -22,13 +27,16 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, cluste
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     held = _lengths(region.reduced[-1].extent.size // k.width, alone=not suffix)
     if not held:
-        add_long_rows(piece, k, cluster_smem=cluster_smem)
+        add_long_rows(piece, k, target=target)
         return piece
     items = _add_items(piece, k.width, held[-1])
     hints = [piece.param("ONCE", 0, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
-    hints += [piece.param("LATE", 0, 0, 1)] if k.late else []
-    whole, shorter = k.pass_number("whole", LongRows(k).whole, "bool"), ""
-    piece.code = render("rows_tiles.cu.j2", k=k, whole=whole)
+    if k.late:
+        inputs = sum(t.copied for t in k.inputs)
+        hints.append(piece.param("LATE", int(_default_items(k.width, held[-1]) * k.width * inputs > _KEPT), 0, 1))
+    vectors = RowVectors(k)
+    whole, shorter = k.pass_number("whole", vectors.whole, "bool"), ""
+    piece.code = render("rows_tiles.cu.j2", k=k, whole=whole, vectors=vectors)
     for most in held:
         group, each, rows = f"{most} / {items}", items, "2" if most <= 256 else "1"
         if most == _SHORT:
@@ -40,7 +48,7 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, cluste
         piece.launch(kernel, (blocks,), (threads,), k, when)
         shorter = f"{k.cols} > {most * k.width}"
     k.name = f"{name}_long"
-    add_long_rows(piece, k, shorter, cluster_smem=cluster_smem)
+    add_long_rows(piece, k, shorter, target=target)
     return piece
 
 
@@ -48,9 +56,12 @@ def _add_items(piece: RegionText, width: int, most: int) -> str:
     """Add how many vectors a thread keeps: what it needs registers for is elements, and a block has 1024 threads."""
     if most == _SHORT:
         return "4"
-    least = -(-most // 1024)
-    default = max(2, 16 // width) * (2 if most > 2048 else 1)
+    least, default = -(-most // 1024), _default_items(width, most)
     return piece.param("ITEMS", default, *sorted({n for n in (2, 4, 8) if n >= least} | {default}))
+
+
+def _default_items(width: int, most: int) -> int:
+    return 4 if most == _SHORT else max(2, 16 // width) * (2 if most > 2048 else 1)
 
 
 def _lengths(vectors: int, *, alone: bool) -> tuple[int, ...]:
@@ -80,7 +91,7 @@ def strips_vector(region: Region, name: str, naming: Naming, suffix: str) -> Reg
 def strips_hoisted(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     block = piece.param("BLOCK", 128)
-    piece.code = render("rows_tiles.cu.j2", k=k, whole="")
+    piece.code = render("strips_tiles.cu.j2", k=k)
     _add_tiles(piece, k, block, 8, "4", "0", k.aligned)
     _add_scalar(piece, k, block)
     return piece
@@ -96,7 +107,7 @@ def strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Regi
     block, items = piece.param("BLOCK", 128, 64, 128, 256), piece.param("ITEMS", 2 if hoisted else 1, 1, 2, 4)
     once = piece.param("ONCE", 1 if hoisted else 0, 0, 1, 2)
     if hoisted:
-        piece.code = render("rows_tiles.cu.j2", k=k, whole="")
+        piece.code = render("strips_tiles.cu.j2", k=k)
         short = "" if suffix else f"{k.cols} <= 8 * {items} * {k.width}"
         if short:
             _add_tiles(piece, k, block, 8, items, once, f"{k.aligned} and {short}")

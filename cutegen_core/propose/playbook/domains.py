@@ -109,6 +109,28 @@ def grouped(values: Sequence[Value]) -> list[list[int]]:
     return groups
 
 
+def share_rows(value: Value, other: Value) -> bool:
+    """Return whether both reduce the same rows, neither made of the other, so that one region can write them."""
+    domain = row_domain(value)
+    same = domain is not None and domain == row_domain(other)
+    return same and not is_made_of(value, other) and not is_made_of(other, value)
+
+
+def is_made_of(value: Value, other: Value) -> bool:
+    """Return whether a value of reductions, views and arithmetic has another one in it; of any other, it may have."""
+    pending, seen = [value], set[int]()
+    while pending:
+        one = pending.pop()
+        if id(one) in seen:
+            continue
+        if one == other or isinstance(one, Accumulated | DotProductAttention | Join):
+            return True
+        seen.add(id(one))
+        operands = one.operands if isinstance(one, Compute) else ()
+        pending += (one.operand,) if isinstance(one, Move | Reduce | Reshape | Flip) else operands
+    return False
+
+
 def _group(values: Sequence[Value], positions: Sequence[int]) -> list[int]:
     """Return the first of these positions, with those that share its region."""
     first, found = values[positions[0]], [positions[0]]

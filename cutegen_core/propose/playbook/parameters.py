@@ -23,6 +23,7 @@ ELEMENT = {
     **{name: f"{name}_t" for name in ("int64", "int32", "int16", "int8", "uint8")},
 }
 """What a tensor of a dtype points to. CuTe packs `bool` into bits, so bools travel as bytes."""
+_NARROW = tuple(ELEMENT[dtype] for dtype in ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"))
 VECTOR_BYTES = 16
 """Of the widest load and store."""
 NO_MODES = (Mode(("-",), ONE),)
@@ -55,11 +56,16 @@ class TensorText:
         """Return whether threads copy parts of it, vector by vector."""
         return self.varies and not self.counted
 
-    def at(self, index: str) -> str:
-        """Return an element of it in a template; "v, item" stands for element v of vector j of the row."""
+    def at(self, index: str, place: str) -> str:
+        """Return an element of it in a template; "v, item" stands for the one that a thread has there, at `place`."""
         if index != "v, item" or not self.varies:
             return f"{self.m if index == 'row' else self.g}({index})"
-        return f"{self.m}(j * V + v, row)" if self.counted else f"{self.r}({index})"
+        return f"{self.m}({place}, row)" if self.counted else f"{self.r}({index})"
+
+    @property
+    def narrow(self) -> bool:
+        """Return whether arithmetic has its elements in a wider type."""
+        return self.element in _NARROW
 
     @property
     def m(self) -> str:
@@ -72,6 +78,11 @@ class TensorText:
     @property
     def r(self) -> str:
         return f"r{self.name}"
+
+    @property
+    def p(self) -> str:
+        """Return its name in registers as it is in memory, where r has it as arithmetic does."""
+        return f"p{self.name}" if self.narrow else self.r
 
 
 class Nested(NamedTuple):

@@ -88,22 +88,34 @@ __device__ T min_of(T a, T b) { return a < b || a != a ? a : b; }
   __device__ T operator()(T a, T b) const { return a * b; }
 };
 """,
-    "Max": """struct Max {
+    "Max": """// One instruction for floats.
+struct Max {
   template <class T>
   __device__ T operator()(T a, T b) const { return max_of(a, b); }
+  __device__ float operator()(float a, float b) const {
+    float largest;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(largest) : "f"(a), "f"(b));
+    return largest;
+  }
 };
 """,
-    "Min": """struct Min {
+    "Min": """// One instruction for floats.
+struct Min {
   template <class T>
   __device__ T operator()(T a, T b) const { return min_of(a, b); }
+  __device__ float operator()(float a, float b) const {
+    float smallest;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(smallest) : "f"(a), "f"(b));
+    return smallest;
+  }
 };
 """,
     "ranked": """// A value and its position as one number: it is larger for a larger value, NaN above all, and for
 // an earlier position of equal ones.
 __device__ long ranked(float value, long position) {
   int const bits = __float_as_int(value + 0.0f);
-  int const order = value != value ? 0x7fffffff : bits < 0 ? bits ^ 0x7fffffff : bits;
-  return long(order) * 4294967296L + (2147483647L - position);
+  int const order = value != value ? 0x7fffffff : bits ^ (bits >> 31 & 0x7fffffff);
+  return long(uint64_t(uint32_t(order)) << 32 | uint32_t(0x7fffffff - int(position)));
 }
 """,
     "abs_of": """template <class T>

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import prod
 
-from cutegen_core.propose.playbook.domains import Domain, grouped, row_domain, strips_domain
+from cutegen_core.propose.playbook.domains import Domain, grouped, is_made_of, row_domain, share_rows, strips_domain
 from cutegen_core.propose.playbook.naming import fresh
 from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms, accumulated
 from cutegen_core.propose.playbook.triangles import KeptTriangle, has_zeros, kept_of
@@ -143,13 +143,20 @@ class RegionScratch:
 
 @dataclass
 class Planner:
-    """Builds the regions of one reference, in launch order; `fast` has approximate intrinsics in them."""
+    """Builds the regions of one reference, in launch order.
+
+    Attributes:
+        fast: with approximate intrinsics.
+        expected: what an earlier plan wrote to scratch; reductions of the same rows among it share a region.
+    """
 
     taken: set[str]
     fast: bool = False
+    expected: tuple[Value, ...] = ()
     regions: list[Region] = field(default_factory=list)
     scratch: list[RegionScratch] = field(default_factory=list)
     _written: dict[Value, Load] = field(default_factory=dict)
+    _begun: list[Value] = field(default_factory=list)
     _named: set[str] = field(default_factory=set)
 
     def outputs(self, values: Sequence[Value], tensors: Sequence[str]) -> None:
@@ -182,12 +189,38 @@ class Planner:
         if isinstance(value, Load) and value.tensor != POSITIONS:
             return value
         if value not in self._written:
-            name = fresh("tmp", self.taken)
-            self._named.add(name)
-            self.outputs([plain(value)], [name])
-            self.scratch.append(RegionScratch(name, value.dtype, value.dims))
-            self._written[value] = contiguous(name, value.dtype, value.dims)
+            together = self._of_its_rows(value)
+            self._begun += together
+            names = [fresh("tmp", self.taken) for _ in together]
+            self._named |= set(names)
+            stores = [contiguous(name, one.dtype, one.dims) for one, name in zip(together, names, strict=True)]
+            if len(together) > 1:
+                self.regions.append(self._region(together, stores))
+            else:
+                self.outputs([plain(value)], names)
+            for one, store in zip(together, stores, strict=True):
+                self.scratch.append(RegionScratch(store.tensor, one.dtype, one.dims))
+                self._written[one] = store
+                self._begun.remove(one)
         return self._written[value]
+
+    @property
+    def written(self) -> tuple[Value, ...]:
+        """Return what was written to scratch."""
+        return tuple(self._written)
+
+    def _of_its_rows(self, value: Value) -> list[Value]:
+        """Return the value, and what else is expected of the same rows and made of nothing that is not written yet."""
+        found = [value]
+        for other in self.expected:
+            new = other not in found and other not in self._written and other not in self._begun
+            if (
+                new
+                and all(share_rows(one, other) for one in found)
+                and not any(is_made_of(other, one) for one in self._begun)
+            ):
+                found.append(other)
+        return found
 
     def _in_memory(self, value: Value) -> Value:
         """Return `value` as a view of a tensor."""

@@ -6,9 +6,11 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from cutegen_core.kernel.plan_limits import most_cluster
 from cutegen_core.machine.device import Device
 
 _FIRST_WITH_CLUSTERS = 90
+_CLUSTERS = (1, 2, 4, 8, 16)
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,16 @@ class Target:
         return self.device is not None and self.device.arch == "sm_90a"
 
     @property
-    def cluster_smem(self) -> int:
-        """Return the shared memory of a block that others of its cluster can read, in bytes; 0 without clusters."""
+    def cluster_sizes(self) -> tuple[int, ...]:
+        """Return of how many blocks a cluster may be; of none where the device has no clusters or is not known."""
         if self.device is None or int(re.sub(r"\D", "", self.device.arch)) < _FIRST_WITH_CLUSTERS:
-            return 0
-        return self.device.smem_max
+            return ()
+        return tuple(n for n in _CLUSTERS if n <= most_cluster(self.device.arch))
+
+    @property
+    def smem_max(self) -> int:
+        """Return the most shared memory of a block, in bytes; 0 where the device is not known."""
+        return self.device.smem_max if self.device else 0
 
     def allows(self, *words: str) -> bool:
         """Return whether the problem allows all of these relaxations."""

@@ -34,7 +34,9 @@ from cutegen_core.propose.playbook.one_launch import (
 from cutegen_core.propose.playbook.products import menu as products
 from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
 from cutegen_core.propose.playbook.rows import attention
-from cutegen_core.propose.playbook.rows.long_rows import has_vectors, long_rows, split_rows, wanted_shares
+from cutegen_core.propose.playbook.rows.columns import columns_by_vectors, pays_by_vectors
+from cutegen_core.propose.playbook.rows.long_rows import long_rows, split_rows, wanted_shares
+from cutegen_core.propose.playbook.rows.vectors import has_vectors
 from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.windows import launches as windows
 from cutegen_core.propose.playbook.writing import Level, RegionText, ScratchText, write_file
@@ -97,6 +99,10 @@ COLUMNS = (
     Level("tiled", "coalesced loads, eight threads share a reduction through shared memory", columns),
     Level("tuned", "tile of results and threads a reduction tunable", partial(columns, tuned=True)),
 )
+COLUMNS_WIDE = (
+    *COLUMNS[:2],
+    Level("tuned", "vectors of neighbouring results, short reductions kept in registers", columns_by_vectors),
+)
 SCAN = (
     Level("naive", "one thread, one row", scan_naive),
     Level("shuffle", "one block a row by vectors, threads combined with warp shuffles", scan_block),
@@ -130,11 +136,13 @@ def menu_of(region: Region, target: Target = ANY, *, alone: bool = True) -> tupl
         return (*_rows_menu(region, alone=alone)[:-1], Level("split", SPLIT, partial(split_rows, shares=shares)))
     *lower, last = _rows_menu(region, alone=alone)
     if last in _BY_CLUSTERS:
-        last = replace(last, write=partial(_BY_CLUSTERS[last], cluster_smem=target.cluster_smem))
+        last = replace(last, write=partial(_BY_CLUSTERS[last], target=target))
     return (*lower, last)
 
 
 def _rows_menu(region: Region, *, alone: bool) -> tuple[Level, ...]:
+    if pays_by_vectors(region):
+        return COLUMNS_WIDE
     varying = [a for a in region.accesses if region.varies(a) and not a.counted]
     if not any(region.reduced[-1].stride(a).text == "1" for a in varying):
         return COLUMNS

@@ -24,6 +24,7 @@ class ParameterText:
     name: str
     default: int
     values: tuple[int, ...]
+    emulator: int | None = None
 
 
 @dataclass(frozen=True)
@@ -122,9 +123,9 @@ class RegionText:
     includes: list[str] = field(default_factory=list)
     allow: list[str] = field(default_factory=list)
 
-    def param(self, name: str, default: int, *values: int) -> str:
-        """Add a parameter, tunable if it has several values, and return its name."""
-        self.params.append(ParameterText(name + self.suffix, default, values or (default,)))
+    def param(self, name: str, default: int, *values: int, emulator: int | None = None) -> str:
+        """Add a parameter, tunable if it has several values, and return its name; the emulator may take another one."""
+        self.params.append(ParameterText(name + self.suffix, default, values or (default,), emulator))
         return name + self.suffix
 
     def launch(
@@ -196,7 +197,8 @@ def _lets(naming: Naming, texts: Sequence[str]) -> list[str]:
 def _values(parameter: ParameterText) -> str:
     if len(parameter.values) == 1:
         return str(parameter.default)
-    return f"{{ default = {parameter.default}, values = [{', '.join(map(str, parameter.values))}] }}"
+    emulated = "" if parameter.emulator is None else f"emulator = {parameter.emulator}, "
+    return f"{{ default = {parameter.default}, {emulated}values = [{', '.join(map(str, parameter.values))}] }}"
 
 
 def _helpers(code: str) -> str:

@@ -61,7 +61,7 @@ def fitted(folder: Path, template: str, request: ProposalRequest, example: Path 
     more = {**more, "example": "" if request.has_passed else example.read_text()}
     left_out: list[str] = []
     while True:
-        text = _render(folder, template, request, exemplars, more)
+        text = rendered(folder, template, request, {**more, "exemplars": exemplars})
         tokens = estimate_tokens(text)
         if not request.context_tokens or tokens <= request.context_tokens:
             return Prompt(text, tokens, tuple(left_out))
@@ -75,9 +75,8 @@ def fitted(folder: Path, template: str, request: ProposalRequest, example: Path 
             return Prompt(text, tokens, (*left_out, "nothing more can be left out; it may not fit the model's context"))
 
 
-def _render(
-    folder: Path, template: str, request: ProposalRequest, exemplars: tuple[str, ...], more: Mapping[str, Any]
-) -> str:
+def rendered(folder: Path, template: str, request: ProposalRequest, more: Mapping[str, Any]) -> str:
+    """Return the text of a template in `folder`, given the request's facts and `more`."""
     text = (
         _environment(folder)
         .get_template(template)
@@ -97,7 +96,6 @@ def _render(
             others_try=request.others_try,
             unusable=_unusable(request),
             locked=locked_regions(request.base.source) if request.base else (),
-            exemplars=exemplars,
             **more,
         )
     )

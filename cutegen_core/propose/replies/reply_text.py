@@ -26,6 +26,12 @@ _SHOWN_MAX = 5
 _JSON_DEPTH = 6
 
 
+def spoken(reply: str) -> str:
+    """Return the reply as it stands in a conversation: without thinking, which a server drops from earlier replies."""
+    ends = list(_THINK_END.finditer(reply))
+    return reply[ends[-1].end() :].strip() if ends else reply.strip()
+
+
 def extract_answer(reply: str) -> str | None:
     """Return the part of the reply that may hold an answer, with plain line ends; None if it is all thinking."""
     text = reply.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")

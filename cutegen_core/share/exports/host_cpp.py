@@ -59,6 +59,12 @@ cudaError_t launch(void (*kernel)(Parameters...), Config const& config, cudaStre
         kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(config.smem_bytes));
     if (error != cudaSuccess) return error;
   }
+  unsigned const blocks = config.cluster.x * config.cluster.y * config.cluster.z;
+  if (blocks > 8) {
+    // Not every device has clusters of more than 8 blocks.
+    cudaError_t const error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    if (error != cudaSuccess) return error;
+  }
   cudaLaunchAttribute attributes[2];
   cudaLaunchConfig_t launch_config{};
   launch_config.gridDim = config.grid;
@@ -66,7 +72,7 @@ cudaError_t launch(void (*kernel)(Parameters...), Config const& config, cudaStre
   launch_config.dynamicSmemBytes = config.smem_bytes;
   launch_config.stream = stream;
   launch_config.attrs = attributes;
-  if (config.cluster.x * config.cluster.y * config.cluster.z > 1) {
+  if (blocks > 1) {
     cudaLaunchAttribute& cluster = attributes[launch_config.numAttrs++];
     cluster.id = cudaLaunchAttributeClusterDimension;
     cluster.val.clusterDim.x = config.cluster.x;

@@ -21,7 +21,7 @@ from cutegen_core.views import SpeedRow, StepRow
 LOG_FROM = 8.0
 """Values further apart than this are drawn on a logarithmic axis."""
 _WIDTH, _HEIGHT = 520, 250
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 506, 34, 226
+_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 506, 34, 226
 _MOST_TICKS, _MANY_DECADES, _MANY_POINTS = 14, 4, 24
 
 
@@ -62,10 +62,12 @@ def progress(rows: Sequence[StepRow], speeds: Sequence[SpeedRow], upto: int) -> 
         return None
     targets = _targets(speeds)
     scale = _scale([*values, *targets.values()], points)
-    what = "latency, µs" if speeds else "registers a thread; nothing is timed here"
+    what = "latency" if speeds else "registers a thread; nothing is timed here"
     shown = [p for p in points if p.step <= upto]
-    body = [svg.text(2, 14, f"{what}{', logarithmic' if scale.log else ''}", "ch-title"), *_grid(scale, points)]
-    body += [part for name, value in targets.items() for part in _target(scale, name, value, values)]
+    body = [svg.text(2, 14, f"{what}{', logarithmic' if scale.log else ''}", "ch-title")]
+    body += _grid(scale, points, timed=bool(speeds))
+    lowest = min(targets.values(), default=0.0)
+    body += [part for name, us in targets.items() for part in _target(scale, name, us, below=us == lowest)]
     body += _drawn(scale, shown, upto)
     best = next((p.best for p in reversed(shown) if p.best is not None), None)
     called = "best kernel so far" if speeds else "promoted last"  # fewer registers are not better
@@ -112,11 +114,11 @@ def _scale(values: Sequence[float], points: Sequence[_ChartPoint]) -> _Scale:
     return _Scale(low, high, log, points[0].step, points[-1].step)
 
 
-def _grid(scale: _Scale, points: Sequence[_ChartPoint]) -> list[str]:
+def _grid(scale: _Scale, points: Sequence[_ChartPoint], *, timed: bool) -> list[str]:
     body = []
     for value in _ticks(scale):
-        body += [svg.line(_LEFT, scale.y(value), _RIGHT, scale.y(value), "ch-grid"),
-                 svg.text(_LEFT - 6, scale.y(value) + 4, f"{value:g}", "ch-tick", "end")]  # fmt: skip
+        y, words = scale.y(value), micros(value) if timed and value else f"{value:g}"
+        body += [svg.line(_LEFT, y, _RIGHT, y, "ch-grid"), svg.text(_LEFT - 6, y + 4, words, "ch-tick", "end")]
     every = math.ceil(len(points) / _MOST_TICKS)
     body += [svg.text(scale.x(p.step), _BOTTOM + 18, str(p.step), "ch-tick", "middle") for p in points[::every]]
     return [*body, svg.text(_LEFT - 6, _BOTTOM + 18, "step", "ch-tick", "end")]
@@ -134,12 +136,12 @@ def _ticks(scale: _Scale) -> list[float]:
     return [step * n for n in range(first, math.floor(scale.high / step) + 1)]
 
 
-def _target(scale: _Scale, name: str, value: float, values: Sequence[float]) -> list[str]:
-    """Draw a line to reach with its name; a bound's below it, where no kernel lies."""
-    y, bound = scale.y(value), name.endswith("bound")
-    kind = "ch-bound" if bound else "ch-baseline"
+def _target(scale: _Scale, name: str, us: float, *, below: bool) -> list[str]:
+    """Draw a line to reach with its name, which the first steps are seldom near; that of the lowest goes below it."""
+    y = scale.y(us)
+    kind = "ch-bound" if name.endswith("bound") else "ch-baseline"
     return [svg.line(_LEFT, y, _RIGHT, y, f"{kind}-line"),
-            svg.text(_RIGHT, y + 14 if bound else y - 5, f"{name} {value:.4g}", kind, "end")]  # fmt: skip
+            svg.text(_LEFT + 4, y + 14 if below else y - 5, f"{name} {micros(us)}", kind)]  # fmt: skip
 
 
 def _drawn(scale: _Scale, shown: Sequence[_ChartPoint], upto: int) -> list[str]:

@@ -96,7 +96,7 @@ def _effort(name: str, strategy: str, llm: Llm, proposer: AnsweredBy) -> Effort:
 
 def _limits(name: str, llm: Llm, *, several: bool) -> dict[str, object]:
     """Draw what only a language model needs: several candidates a step, and further limits; 0 is no limit."""
-    with st.expander("Candidates a step, budgets of time and money, the worth of a percent"):
+    with st.expander("Candidates a step, budgets of time and money, the worth of a percent, conversation"):
         first, second = st.columns([1, 2.6])
         with first:
             width = st.number_input(
@@ -109,6 +109,11 @@ def _limits(name: str, llm: Llm, *, several: bool) -> dict[str, object]:
                 disabled=not several or len(llm.names) < 2, max_selections=MOST_CANDIDATES,
                 placeholder="the session's model" if len(llm.names) > 1 else "needs a second model on the Setup page",
             )  # fmt: skip
+        conversation = st.checkbox(
+            "Go on with the conversation where that is cheaper", True, key=f"new-conversation-{name}",
+            disabled=not several,
+            help="A question stands behind the exchange before it, which servers keep, without the kernel once more.",
+        )  # fmt: skip
         chosen = tuple(models) if several else ()
         unpriced = llm.unpriced(chosen)
         minutes, money, tokens, price = (
@@ -129,7 +134,8 @@ def _limits(name: str, llm: Llm, *, several: bool) -> dict[str, object]:
     given = {"max_minutes": minutes, "tokens_per_percent": tokens}
     given |= {} if unpriced else {"max_cost": money, "cost_per_percent": price}
     width = max(int(width), len(chosen)) if several else 1
-    return {"width": width, "models": chosen} | {key: value for key, value in given.items() if value}
+    limits = {key: value for key, value in given.items() if value}
+    return {"width": width, "models": chosen, "conversation": conversation, **limits}
 
 
 def _strategy(name: str, problem: Problem) -> str:

@@ -12,7 +12,7 @@ from cutegen_core.evaluate.tuning.static_model import LaunchedWorkload
 from cutegen_core.machine.device import KNOWN
 from cutegen_core.records.launch import Launch, LaunchPlan, TensorArgument
 from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
-from cutegen_core.records.trial import KernelResources
+from cutegen_core.records.trial import KernelResources, Resources, SharedAccess
 
 H100 = KNOWN["sm_90a"]
 PEAKS = nominal_peaks(H100)
@@ -29,11 +29,11 @@ TILED = {"FFMA": 128, "shared load 32-bit": 64, "global load 32-bit": 8, "intege
 LARGE = {"FFMA": 512, "shared load 128-bit": 32, "global load 128-bit": 4, "integer": 60}
 
 
-def of(mix, work=PRODUCT, grid=132 * 64, block=256, **spent):
+def of(mix, work=PRODUCT, grid=132 * 64, block=256, shared=(), **spent):
     kernel = replace(KernelResources("k", "k()", 32, 0, 0, 0, 0, mix), **spent)
     plan = LaunchPlan((Launch("k", (grid, 1, 1), (block, 1, 1), 0, ARGS),))
     workload = WorkloadOnDevice(LaunchedWorkload(SIGNATURE, plan), graph_bound(work, PEAKS))
-    return estimate([workload], [kernel], H100, PEAKS)
+    return estimate([workload], Resources("sm_90a", (kernel,), (), shared=shared), H100, PEAKS)
 
 
 def test_a_product_is_ranked_by_what_it_spends_for_each_ffma():
@@ -42,6 +42,12 @@ def test_a_product_is_ranked_by_what_it_spends_for_each_ffma():
     assert naive.arithmetic_us == pytest.approx(4 * 8 / 4 * naive.bound_us)
     assert large.us >= large.bound_us
     assert large.share > 0.7
+
+
+def test_bank_conflicts_cost_as_many_cycles_of_the_loads():
+    conflicts = of(TILED, shared=(SharedAccess("k", 40, 10, 7),))
+    assert conflicts.arithmetic_us == pytest.approx(4 * (8 + 4 * 64) / 128 * conflicts.bound_us)
+    assert of(TILED, shared=(SharedAccess("another", 40, 10),)) == of(TILED)
 
 
 def test_tensor_cores_do_a_float32_product_in_three_passes():
@@ -70,7 +76,8 @@ def test_bytes_bound_work_is_ranked_by_its_launches_and_the_width_of_its_accesse
 
 def test_a_graph_that_could_not_be_traced_has_no_bound_and_counts_its_bytes():
     plan = LaunchPlan((Launch("k", (132 * 8, 1, 1), (256, 1, 1), 0, ARGS),))
-    found = estimate([WorkloadOnDevice(LaunchedWorkload(SIGNATURE, plan), None)], [], H100, PEAKS)
+    workload = WorkloadOnDevice(LaunchedWorkload(SIGNATURE, plan), None)
+    found = estimate([workload], Resources("sm_90a", (), ()), H100, PEAKS)
     assert (found.bound_us, found.share) == (0.0, 0.0)
     assert found.us == found.memory_us > 0
 

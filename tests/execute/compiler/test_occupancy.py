@@ -13,6 +13,7 @@ from cutegen_core.machine.device import KNOWN, Device, choose_device
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.launch import Launch
 from cutegen_core.records.trial import KernelResources
+from tests.c_programs import build
 
 
 def of(device: Device, block: int, registers: int, smem_static: int = 0, smem_dynamic: int = 0, grid: int = 1000):
@@ -73,12 +74,9 @@ def _cases(count: int) -> list[tuple[str, int, int, int, int]]:
 
 
 def _ask_nvidia(cases, folder: Path) -> list[int]:
-    program = folder / "oracle"
     header = next(d for d in toolchain.find_include_dirs() if (d / "cuda_occupancy.h").exists())
     source = Path(__file__).with_name("occupancy_oracle.c")
-    subprocess.run(
-        [*toolchain.find_zig(), "cc", "-O1", f"-I{header}", str(source), "-o", str(program)], check=True, timeout=240
-    )
+    program = build(source, folder / "oracle", f"-I{header}")
     lines = []
     for arch, block, registers, fixed, dynamic in cases:
         device = KNOWN[arch]

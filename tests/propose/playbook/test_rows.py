@@ -92,6 +92,20 @@ NORMS = {
     "mean over several blocks": problem(
         "torch.mean((x - y) ** 2)", {"R": 300, "C": 256}, {"R": 7, "C": 19}, **PAIR),
 }  # fmt: skip
+FAR = "(torch.randn(R, C, D) + 4).reshape(-1).index_fill(0, torch.arange({0}), 1e4).reshape(R, C, D)"
+"""Rows of which the first elements lie far from all others."""
+MANY = {
+    "batch norm of many elements": problem(
+        "F.batch_norm(x, None, None, w, w, training=True)", {"R": 40, "C": 2, "D": 1700}, {"R": 3, "C": 5, "D": 7},
+        x="torch.randn(R, C, D) + 400", w="torch.randn(C)"),
+    "batch norm, an element of which lies far away": problem(
+        "F.batch_norm(x, None, None, training=True)", {"R": 90, "C": 1, "D": 800}, {"R": 5, "C": 1, "D": 8},
+        x=FAR.format(1)),
+    "group norm of many elements, all equal but for a few": problem(
+        "F.group_norm(x, 2, w, w)", {"R": 1, "C": 8, "D": 17000}, {"R": 3, "C": 4, "D": 6},
+        x=FAR.format("D // 2").replace("torch.randn", "torch.zeros"), w="torch.randn(C)"),
+}  # fmt: skip
+"""Their mean and variance are made of one pass."""
 LONG = {
     "softmax of rows too long for registers": problem(
         "torch.softmax(x + w, 1)", {"R": 2, "C": 16640}, {"R": 3, "C": 16388},
@@ -197,12 +211,73 @@ def test_warp_groups_attend_as_the_reference_does(case: str, shared: SharedTools
     assert_right(one, [last], one.workloads, shared, tmp_path, params=params, compiled=case.startswith("causal"))
 
 
-# Rows of more than 100 KB, and short ones, of which some blocks of a cluster have no part; each by 8, 2 or 1 of them.
+# Rows that are no whole, aligned vectors: these begin elsewhere in each row.
+ODD = {
+    "softmax, and rows shorter than a vector": problem(
+        "torch.softmax(x, 1)", {"R": 9, "C": 1023}, {"R": 5, "C": 3}, x="torch.rand(R, C).log()"),
+    "rows of just as many vectors as threads keep, of halves": problem(
+        "torch.softmax(x, 1)", {"R": 4, "C": 2048}, {"R": 3, "C": 2048}, x="torch.randn(R, C).half()"),
+    "layer norm of halves, whose weight begins elsewhere": problem(
+        "F.layer_norm(x, (C,), w, w)", {"R": 9, "C": 1029}, {"R": 5, "C": 11},
+        x="torch.randn(R, C).half()", w="torch.randn(C).half()"),
+    "positions, and rows that begin elsewhere than their results": problem(
+        "(torch.argmax(x[:, 1:], 1), x[:, 1:] - y.float().amax(1, keepdim=True))", {"R": 9, "C": 518},
+        {"R": 5, "C": 2}, **DRAW, y="torch.randint(-128, 127, (R, C)).to(torch.int8)"),
+    "rows too long for registers": problem(
+        "(x * x.abs().sum(1, keepdim=True), torch.argmin(x, 1))", {"R": 2, "C": 16643}, {"R": 3, "C": 2}, **DRAW),
+    "groups with a weight for each channel": problem(
+        "F.group_norm(x, 2, w, w)", {"R": 2, "C": 6, "D": 301}, {"R": 3, "C": 2, "D": 5},
+        x="torch.randn(R, C, D)", w="torch.randn(C)"),
+    "few long rows": problem("(x.float().sum(1), x.float().amax(1))", {"R": 2, "C": 131075}, {"R": 3, "C": 4097},
+        x="torch.randn(R, C).bfloat16()"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if k < 3 else pytest.mark.thorough) for k, name in enumerate(ODD)]
+)
+def test_rows_that_are_no_whole_vectors_are_right(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    last = variants_of(ODD[case], shared, tmp_path, Target(DEVICE))[-1]
+    assert_right(ODD[case], [last], ODD[case].workloads, shared, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if k == 0 else pytest.mark.thorough) for k, name in enumerate(MANY)]
+)
+def test_norms_of_many_elements_are_right(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    last = variants_of(MANY[case], shared, tmp_path, Target(DEVICE))[-1]
+    assert_right(MANY[case], [last], MANY[case].workloads, shared, tmp_path)
+
+
+# Reductions over a slow dimension, with many results next to each other: 65536 from which vectors of them pay.
+AMONG_COLUMNS = {
+    "softmax, then results that are no whole vectors": problem(
+        "torch.softmax(x, 1) + w", {"R": 2, "C": 3, "D": 32800}, {"R": 3, "C": 70, "D": 37}, x="torch.randn(R, C, D)",
+        w="torch.randn(C, 1)"),
+    "a norm of halves, with a weight of each channel": problem(
+        "x * torch.rsqrt(x.float().square().mean(1, keepdim=True) + 1e-5).half() * w", {"R": 1, "C": 20, "D": 65552},
+        {"R": 2, "C": 130, "D": 24}, x="torch.randn(R, C, D).half()", w="torch.randn(C, 1).half()"),
+    "the first of the largest, with NaN": problem(
+        "torch.max(x, 1)", {"R": 2, "C": 9, "D": 32768}, {"R": 3, "C": 67, "D": 5},
+        x="torch.where(torch.rand(R, C, D) > 0.97, torch.nan, torch.randn(R, C, D).round())"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if k == 0 else pytest.mark.thorough) for k, name in enumerate(AMONG_COLUMNS)]
+)
+def test_vectors_of_results_are_right(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    last = variants_of(AMONG_COLUMNS[case], shared, tmp_path, Target(DEVICE))[-1]
+    assert "columns_reduce" in last.source
+    assert_right(AMONG_COLUMNS[case], [last], AMONG_COLUMNS[case].workloads, shared, tmp_path)
+
+
+# Rows of more than 100 KB, and short ones, of which some blocks of a cluster have no part.
 CLUSTERED = {
     "softmax, one row of which has nothing but -inf": ({"CLUSTER": 8, "KEEP": 12800}, problem(
         "torch.softmax(x, 1)", {"R": 2, "C": 26624}, {"R": 2, "C": 102407},
         x="torch.where(torch.arange(R)[:, None] == 1, torch.tensor(-torch.inf), torch.randn(R, C))")),
-    "log-softmax of halves": ({"CLUSTER": 4}, problem(
+    "log-softmax of halves": ({"CLUSTER": 16}, problem(
         "torch.log_softmax(x, 1)", {"R": 2, "C": 53248}, {"R": 2, "C": 61}, x="torch.randn(R, C).half()")),
     "layer norm of bfloat16": ({"CLUSTER": 2}, problem(
         "F.layer_norm(x, (C,), w, w)", {"R": 2, "C": 53248}, {"R": 2, "C": 26622},
@@ -210,6 +285,8 @@ CLUSTERED = {
     "root mean square, and the largest": ({"CLUSTER": 8, "KEEP": 12800}, problem(
         "(x * torch.rsqrt((x * x).mean(1, keepdim=True) + 1e-5), x.abs().amax(1))",
         {"R": 2, "C": 26624}, {"R": 3, "C": 13}, **DRAW)),
+    "softmax of rows that are no whole vectors": ({"CLUSTER": 4}, problem(
+        "torch.softmax(x, 1)", {"R": 3, "C": 27001}, {"R": 3, "C": 517}, **DRAW)),
 }  # fmt: skip
 
 
@@ -225,10 +302,10 @@ def test_a_cluster_keeps_a_long_row(case: str, shared: SharedTools, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("columns", "arch", "chosen"),
-    [(393216, "sm_90a", 8), (262145, "sm_90a", 8), (120000, "sm_90a", 4), (65536, "sm_90a", 1), (20000, "sm_90a", None),
-     (393216, "sm_80", None), (120000, "sm_120a", 8)],
+    [(393216, "sm_90a", 8), (200000, "sm_90a", 8), (100000, "sm_90a", 4), (50000, "sm_90a", 2),
+     (20000, "sm_90a", None), (393216, "sm_80", None), (393216, "sm_120a", 8)],
 )  # fmt: skip
-def test_a_cluster_is_as_large_as_moves_clearly_fewer_bytes(
+def test_a_row_longer_than_half_an_sm_keeps_is_shared_by_as_few_blocks_as_keep_it_at_most_8(
     columns: int, arch: str, chosen: int | None, shared: SharedTools, tmp_path: Path
 ) -> None:
     case = problem("torch.softmax(x, 1)", {"R": 300, "C": columns}, {"R": 3, "C": 37}, **DRAW)

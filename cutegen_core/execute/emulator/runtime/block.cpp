@@ -73,6 +73,7 @@ void run_block(Index3 block) {
     else if (!brought_something()) open_barrier();
   }
   ptx::hopper::end_block();
+  if (spec.checked) banks_end_block();
 }
 
 // The blocks of this worker's rank, one of each cluster.

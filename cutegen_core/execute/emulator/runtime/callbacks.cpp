@@ -14,7 +14,11 @@ inline bool own_variable(uintptr_t address, size_t alignment) {
 }  // namespace
 }  // namespace runner
 
-#define EMU_CHECK(BYTES, ACCESS) runner::check_access((uintptr_t)address, BYTES, ACCESS, EMU_CALLER, EMU_FRAME)
+#define EMU_CHECK(BYTES, ACCESS)                                                            \
+  do {                                                                                      \
+    runner::check_access((uintptr_t)address, BYTES, ACCESS, EMU_CALLER, EMU_FRAME);         \
+    runner::note_shared((uintptr_t)address, BYTES, ACCESS, EMU_CALLER, EMU_FRAME);          \
+  } while (0)
 
 #define EMU_STRONG(BYTES, ACCESS)  \
   runner::strong_access = true;    \

@@ -212,6 +212,7 @@ void copy_arrived(int thread, uintptr_t address, size_t bytes) {
 void checker_begin_launch() {
   ++launch_number;
   launch_epoch = ++epoch;
+  banks_begin_launch();
   begin_findings();
   begin_blocks_of_launch();
   resize_dynamic(spec.launches[current.launch].smem_bytes);
@@ -219,6 +220,7 @@ void checker_begin_launch() {
 
 void checker_begin_block() {
   block_epoch = ++epoch;
+  banks_begin_block();
   name_block();
   begin_order();
   begin_block_order();

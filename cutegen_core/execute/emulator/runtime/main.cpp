@@ -29,6 +29,7 @@ struct Shared {
   Report reports[MAX_TOGETHER];
   Report warnings[MAX_TOGETHER];
   volatile int stop, met, approximate;
+  BankCount banks[MAX_LAUNCHES];
   uint64_t switches;
   Grid grid;
   Cluster cluster;
@@ -128,6 +129,16 @@ void write_result(const Report& found, const char* prefix) {
     say("%sframe %ld\n", prefix, (long)(found.frames[i] - (uintptr_t)image_begin()));
 }
 
+void write_banks() {
+  for (int launch = 0; launch < spec.launch_count; ++launch) {
+    const BankCount& found = shared->banks[launch];
+    if (!found.least) continue;
+    say("banks %d %lu %lu\n", launch, found.wavefronts, found.least);
+    for (int i = 0; i < found.worst.count && i < MAX_FRAMES; ++i)
+      say("banks-frame %d %ld\n", launch, (long)(found.worst.frames[i] - (uintptr_t)image_begin()));
+  }
+}
+
 [[noreturn]] void finish_with_report(uint32_t workers) {
   for (uint32_t w = 0; w < workers; ++w)
     if (shared->reports[w].raised) {
@@ -178,6 +189,7 @@ void run_one(int launch) {
 
 void prepare() {
   shared = (Shared*)mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  bank_counts = shared->banks;
   stop = &shared->stop, met = &shared->met, approximate = &shared->approximate, grid = &shared->grid, cluster = &shared->cluster;
   map_buffers();
   void* const dynamic = mmap((void*)DYNAMIC_BASE, DYNAMIC_BYTES, PROT_READ | PROT_WRITE,
@@ -238,6 +250,7 @@ int main(int count, char** words) {
       write_result(cleaned(shared->warnings[w]), "warning-");
       break;
     }
+  write_banks();
   say("met %d\napproximate %d\nswitches %lu\nstatus PASSED\n", shared->met != 0, shared->approximate != 0, shared->switches);
   return 0;
 }

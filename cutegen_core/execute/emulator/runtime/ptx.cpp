@@ -127,7 +127,9 @@ void access(const Call& call, uintptr_t address, size_t bytes, Access kind, size
   if (address % alignment != 0)
     fault(call, "MEMORY_ERROR", "misaligned", spec.checked ? name_at(address) : "",
           "'%s' at an address that is not a multiple of %zu bytes", call.at->opcode, alignment);
-  if (spec.checked) check_access(address, bytes, kind, call.pc, call.frame);
+  if (!spec.checked) return;
+  check_access(address, bytes, kind, call.pc, call.frame);
+  note_shared(address, bytes, kind, call.pc, call.frame);
 }
 
 void Call::read(const Operand& operand, void* value, size_t bytes) const {

@@ -25,7 +25,7 @@ constexpr int MAX_ARGUMENTS = 64;
 constexpr int MAX_LAUNCHES = 256;
 constexpr int MAX_TENSOR_MAPS = 64;
 constexpr int MAX_WORKERS = 16;
-constexpr int MAX_CLUSTER = 8;                        // blocks of a cluster, a process each
+constexpr int MAX_CLUSTER = 16;                       // blocks of a cluster, a process each
 constexpr uint32_t MOST_AHEAD = 64;                   // clusters that a process may begin before the first of them is over
 constexpr int MAX_TOGETHER = 512;                     // blocks of a cooperative launch, a process each
 
@@ -238,6 +238,19 @@ extern bool strong_access;   // the access being checked is volatile or relaxed
 void copy_arrived(int thread, uintptr_t address, size_t bytes);
 // What must come after fence.proxy.async: the copy engine and the matrix unit reading shared memory.
 void check_proxy(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame);
+
+// banks.cpp
+// What shared memory needs for the first block of a launch; in memory shared with the main process.
+struct BankCount {
+  uint64_t wavefronts, least;  // as it is accessed, and without conflicts
+  uint64_t most_lost;          // wavefronts lost at the worst place
+  Frames worst;
+};
+extern BankCount* bank_counts;  // by launch
+void note_shared(uintptr_t address, size_t bytes, Access access, uintptr_t pc, uintptr_t frame);
+void banks_begin_launch();
+void banks_begin_block();
+void banks_end_block();
 
 // watched.cpp
 void prepare_checker();

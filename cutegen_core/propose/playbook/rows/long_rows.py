@@ -1,6 +1,9 @@
 """Write rows of any length: what fits of a row stays in shared memory between its passes.
 
-A row has one block, or a cluster of them that share it: eight blocks keep 1.6 MB of it, so that memory is read once.
+A row has one block, or a cluster of them that share it: eight blocks keep 800 kB of it, so that memory is read once.
+Each takes at most half of an SM's shared memory: while one block waits for others of its cluster, a block of another
+row reads or writes. Measured on an H200 (`benchmarks.kernels.rows`): blocks that take a whole SM, or clusters of 16, of
+which fewer fit on the device, are slower.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import TensorText
 from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.rows.vectors import RowVectors, has_vectors
 from cutegen_core.propose.playbook.statements import TermText
-from cutegen_core.propose.playbook.terms import TensorAccess
+from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
 from cutegen_core.records.problem import ITEMSIZE
 
@@ -23,25 +27,21 @@ _OTHERS = 4 << 10
 """Bytes of shared memory left to the exchanges of reductions."""
 _GRAIN = 16
 """Elements of which a kept part has a whole number, so that all that is kept is aligned."""
-CLUSTERS = (1, 2, 4, 8)
-_CLEARLY = 1.25
-"""How much less a cluster must move through memory to be the default: its blocks also wait for one another."""
+_EMULATED = 2
+"""Blocks of a cluster on the emulator, which gives each a process."""
+_CLUSTER_THREADS, _MOST_BLOCKS = 512, 8
+"""Of a cluster, unless the tuner finds others better."""
 _LONG = 16384
 """Elements of a row from which the largest block pays."""
 
 
-class LongRows:
-    """What the template reads beside the kernel: how each tensor lies along a row, and which are kept."""
+class LongRows(RowVectors):
+    """What the template reads next to the kernel: how each tensor lies along a row, and which are kept."""
 
     def __init__(self, k: RowsKernel) -> None:
-        self._k = k
-        self._access = dict(zip((t.name for t in k.tensors), k.region.accesses, strict=True))
+        super().__init__(k)
         steps = [list(one.terms) for one in k.statements.passes]
         self.walks = [_tensors(terms) for terms in (*steps, list(k.statements.final))]
-
-    def order(self, tensor: TensorText) -> str:
-        """Return "contiguous", "repeated" (the same all along the fastest dimension of a row) or "single"."""
-        return _order(self._k.region, self._access[tensor.name])
 
     @cached_property
     def kept(self) -> list[TensorText]:
@@ -54,23 +54,11 @@ class LongRows:
         """Return how many there are of each place of the row."""
         return sum(self._size(t) for t in self.kept)
 
-    def bytes_moved(self, length: int, most: int) -> float:
-        """Return the bytes that memory reads and writes for each place of a row, of which it keeps `most` bytes.
-
-        What several rows read, such as a weight, counts as found in the L2.
-        """
-        kept = min(1.0, most / (length * self.bytes_kept))
-        moved: float = sum(self._size(t) for t in self._k.outputs if t.copied)
-        for tensor in (t for t in self._k.inputs if t.copied and t.once):
-            again = max(0, sum(tensor in walk for walk in self.walks) - 1)
-            moved += self._size(tensor) * (1 + again * (1 - kept if tensor in self.kept else 1))
-        return moved
-
-    def wanted_cluster(self, length: int, smem: int) -> int:
-        """Return how many blocks should share a row: as few as move the fewest bytes, if these are clearly fewer."""
-        moved = {blocks: self.bytes_moved(length, blocks * min(_ONE_BLOCK, smem - _OTHERS)) for blocks in CLUSTERS}
-        best = min(CLUSTERS, key=lambda blocks: (moved[blocks], blocks))
-        return best if moved[1] >= _CLEARLY * moved[best] else 1
+    @property
+    def wanted_vectors(self) -> int:
+        """Return how many vectors a thread reads at a time: a block of 1024 has 64 registers a thread."""
+        most = max(len(walk) for walk in self.walks)
+        return 4 if self._k.width <= 4 and most <= 2 else 2
 
     def place(self, tensor: TensorText) -> int:
         """Return where a kept tensor begins, in bytes for each place of the row."""
@@ -80,95 +68,57 @@ class LongRows:
     def _size(self, tensor: TensorText) -> int:
         return ITEMSIZE[self._access[tensor.name].dtype]
 
-    @property
-    def whole(self) -> str:
-        """Return the plan's condition under which a row is whole, aligned vectors."""
-        modes, width = self._k.region.reduced, self._k.width
-        texts: dict[str, None] = {self._k.cols: None, modes[-1].extent.text: None}
-        equal: dict[str, None] = {}
-        for tensor in self._k.tensors:
-            if not tensor.copied or self.order(tensor) != "contiguous":
-                continue
-            access = self._access[tensor.name]
-            texts |= dict.fromkeys([access.offset.text, *(m.stride(access).text for m in self._k.region.outer)])
-            step = modes[-1].extent
-            for mode in reversed(modes[:-1]):
-                stride = mode.stride(access).text
-                equal |= {} if stride == step.text else {f"{stride} == {step.text}": None}
-                step = mode.extent.times(step)
-        named = dict.fromkeys(self._k.naming.let("step", t) if t != self._k.cols else t for t in texts if t != "0")
-        return " and ".join([*(f"{name} % {width} == 0" for name in named), *equal])
 
-
-def has_vectors(region: Region) -> bool:
-    """Return whether rows can be read and written by vectors."""
-    varying = [a for a in region.accesses if region.varies(a) and not a.counted]
-    written = [s.out for s in region.stores if region.varies(s.out)]
-    read = [a for a in varying if not any(a is one for one in written)]
-    along = [a for a in read if _order(region, a) == "contiguous"]
-    return bool(along) and all(_order(region, a) == "contiguous" for a in written)
-
-
-def _order(region: Region, access: TensorAccess) -> str:
-    step = 1
-    for mode in reversed(region.reduced):
-        if mode.stride(access).size != step and not mode.extent.single:
-            return "repeated" if region.reduced[-1].stride(access).text == "0" else "single"
-        step *= mode.extent.size
-    return "contiguous" if region.reduced[-1].stride(access).text == "1" else "single"
-
-
-def long_rows(region: Region, name: str, naming: Naming, suffix: str, *, cluster_smem: int = 0) -> RegionText:
+def long_rows(region: Region, name: str, naming: Naming, suffix: str, *, target: Target = ANY) -> RegionText:
     """Write the kernel alone, for rows of several dimensions or none other."""
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
-    add_long_rows(piece, k, cluster_smem=cluster_smem)
+    add_long_rows(piece, k, target=target)
     return piece
 
 
-def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, cluster_smem: int = 0) -> None:
+def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: Target = ANY) -> None:
     """Add the kernel to a region's others, and its launch under a condition.
 
     There is one launch for whole vectors and for others: an emulator only believes launches that small workloads make.
 
     Args:
-        cluster_smem: shared memory of a block of a cluster, of which rows too long for half an SM may have one.
+        target: has the clusters that share rows too long for half an SM.
     """
     rows, length = LongRows(k), prod(mode.extent.size for mode in k.region.reduced)
-    block = piece.param("THREADS", 1024 if length > _LONG else 512 if length > 2048 else 256, 256, 512, 1024)
-    items = piece.param("EACH", 4, 2, 4)
-    smem, size = "", rows.bytes_kept
+    size = rows.bytes_kept
+    shared = bool(target.cluster_sizes) and length * size > _TWO_BLOCKS
+    threads = _CLUSTER_THREADS if shared else 1024 if length > _LONG else 512 if length > 2048 else 256
+    block, items = piece.param("THREADS", threads, 256, 512, 1024), piece.param("EACH", rows.wanted_vectors, 2, 4)
+    cluster = _add_cluster(piece, length * size, target) if shared else ""
+    kept_count = _add_kept(piece, k, size, length, cluster) if size else ""
     whole = k.pass_number("whole", rows.whole, "bool")
-    cluster, share, blocks = "", k.cols, 1
-    if cluster_smem and length * size > _TWO_BLOCKS:
-        blocks = rows.wanted_cluster(length, cluster_smem)
-        cluster = piece.param("CLUSTER", blocks, *CLUSTERS)
-        share = f"ceil_div({k.cols}, min({cluster}, 2))"
-        piece.includes.append("cooperative_groups.h")
-    if size:
-        fits = _TWO_BLOCKS if -(-length // blocks) * size <= _TWO_BLOCKS else _ONE_BLOCK
-        choices = [most // size // _GRAIN * _GRAIN for most in (_TWO_BLOCKS // 2, _TWO_BLOCKS, _ONE_BLOCK)]
-        keep = piece.param("KEEP", fits // size // _GRAIN * _GRAIN, *choices)
-        most = f"(smem_max - {_OTHERS}) // {size * _GRAIN} * {_GRAIN}"
-        kept_count = k.pass_number("kept_count", f"min(round_up({share}, {_GRAIN}), {keep}, {most})", "int")
-        smem = f"{kept_count} * {size}"
-    else:
-        kept_count = ""
     calls = list(range(sum(len(one.reductions) for one in k.statements.passes)))[::-1]
     code = render(
-        "rows_long.cu.j2",
-        k=k,
-        long=rows,
-        whole=whole,
-        kept_count=kept_count,
-        split="",
-        parts="",
-        cluster=cluster,
+        "rows_long.cu.j2", k=k, long=rows, whole=whole, kept_count=kept_count, split="", parts="", cluster=cluster,
         calls=calls,
-    )
+    )  # fmt: skip
     piece.code = "\n".join(part for part in (piece.code, code) if part)
     kernel = f"{k.name}<{', '.join(filter(None, (block, items, cluster)))}>"
-    grid = f"{k.rows} * {cluster}" if cluster else k.rows
+    grid, smem = f"{k.rows} * {cluster}" if cluster else k.rows, f"{kept_count} * {size}" if size else ""
     piece.launches.append(LaunchText(kernel, (grid,), (block,), k.arguments, when, smem, (cluster,) if cluster else ()))
+
+
+def _add_cluster(piece: RegionText, row_bytes: int, target: Target) -> str:
+    """Add how many blocks share a row: as few as keep all of it."""
+    piece.includes.append("cooperative_groups.h")
+    most = min(_TWO_BLOCKS, target.smem_max // 2 - _OTHERS)
+    blocks = next((n for n in target.cluster_sizes if row_bytes <= n * most), _MOST_BLOCKS)
+    return piece.param("CLUSTER", min(blocks, _MOST_BLOCKS), *target.cluster_sizes, emulator=_EMULATED)
+
+
+def _add_kept(piece: RegionText, k: RowsKernel, size: int, length: int, cluster: str) -> str:
+    """Add how many places of its row, or of its share, a block keeps, `size` bytes each; return the number passed."""
+    kept = _TWO_BLOCKS if cluster or length * size <= _TWO_BLOCKS else _ONE_BLOCK
+    choices = [most // size // _GRAIN * _GRAIN for most in (_TWO_BLOCKS // 2, _TWO_BLOCKS, _ONE_BLOCK)]
+    keep = piece.param("KEEP", kept // size // _GRAIN * _GRAIN, *choices)
+    share = f"ceil_div({k.cols}, {cluster})" if cluster else k.cols
+    most = f"(smem_max - {_OTHERS}) // {size * _GRAIN} * {_GRAIN}"
+    return k.pass_number("kept_count", f"min(round_up({share}, {_GRAIN}), {keep}, {most})", "int")
 
 
 SHARES = (2, 4, 8, 16, 32, 64)
@@ -209,10 +159,11 @@ def split_rows(region: Region, name: str, naming: Naming, suffix: str, shares: i
     parts = "".join(f", {r.shares}" for r in one.reductions)
     block: tuple[str, ...]
     if has_vectors(region):
-        block, items = (piece.param("THREADS", 512, 256, 512, 1024),), piece.param("EACH", 4, 2, 4)
-        whole = k.pass_number("whole", LongRows(k).whole, "bool")
+        rows = LongRows(k)
+        block, items = (piece.param("THREADS", 512, 256, 512, 1024),), piece.param("EACH", rows.wanted_vectors, 2, 4)
+        whole = k.pass_number("whole", rows.whole, "bool")
         code = render(
-            "rows_long.cu.j2", k=k, long=LongRows(k), whole=whole, kept_count="", split=split, parts=parts, cluster=""
+            "rows_long.cu.j2", k=k, long=rows, whole=whole, kept_count="", split=split, parts=parts, cluster=""
         )
         kernel, across = f"{name}<{block[0]}, {items}, {splits}>", k.rows
     else:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule
 from cutegen_core.propose.playbook.formulas import add, apply, like, mul, sub
 from cutegen_core.propose.playbook.rules.reductions import mean_of
-from cutegen_core.propose.playbook.values import Value, compute, reduce, reshape, unsqueeze
+from cutegen_core.propose.playbook.values import ONE, ZERO, Load, Value, compute, reduce, reshape, unsqueeze, window
+
+_KEPT = 1 << 16
+"""Elements of which a kernel surely keeps no more from one pass to the next."""
 
 
 def _softmax(call: OperationCall, log: bool) -> Value:
@@ -82,10 +86,30 @@ def _before(value: Value, count: int) -> Value:
 
 
 def _normalised(x: Value, axes: Sequence[int], eps: float, centred: bool) -> Value:
-    """Return (x - mean) / sqrt(mean of squares + eps), in two passes so that a large mean does no harm."""
-    moved = sub(x, mean_of(x, axes, True)) if centred else x
-    variance = mean_of(apply("square", moved), axes, True)
+    """Return (x - mean) / sqrt(mean of squares + eps), so that a large mean does no harm: in two passes where a kernel
+    keeps what it reads, else in one."""
+    axes = sorted(axis % len(x.dims) for axis in axes)
+    if centred and len(axes) > 1 and isinstance(x, Load) and prod(x.dims[axis].size for axis in axes) > _KEPT:
+        moved, variance = _moved(x, axes)
+    else:
+        moved = sub(x, mean_of(x, axes, True)) if centred else x
+        variance = mean_of(apply("square", moved), axes, True)
     return mul(moved, apply("rsqrt", add(variance, like(x, eps))))
+
+
+def _moved(x: Value, axes: Sequence[int]) -> tuple[Value, Value]:
+    """Return x - mean, and its variance, of one pass over x less a pivot: the mean of its first line.
+
+    What the subtraction of squares loses grows with the pivot's distance from the mean. An element so far away that it
+    moves the pivot is in the line, so it makes the variance large as well.
+    """
+    line = x
+    for axis in axes[:-1]:
+        line = window(line, axis, ZERO, ONE)
+    from_pivot = sub(x, mean_of(line, axes, True))
+    mean, squares = mean_of(from_pivot, axes, True), mean_of(apply("square", from_pivot), axes, True)
+    variance = compute("max_of({0}, {T}(0))", sub(squares, apply("square", mean)), dtype=x.dtype)
+    return sub(from_pivot, mean), variance
 
 
 def _affine(call: OperationCall, value: Value, weight: int, bias: int, shaped: Callable[[Value], Value]) -> Value:

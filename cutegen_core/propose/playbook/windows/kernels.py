@@ -158,7 +158,7 @@ class PoolingKernel(WindowsKernel):
         largest = pooling.kind == "max"
         self.identity = f"-{self.ctype}(INFINITY)" if largest else f"{self.ctype}(0)"
         self.outside = self.identity
-        self.op, self.mean = ("Largest" if largest else "Sum"), pooling.mean
+        self.op, self.mean = ("Max" if largest else "Sum"), pooling.mean
 
     def update(self, total: str, value: str, tap: str) -> str:
         """Return the statement that adds what a tap sees to a total."""
