@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ from secrets import randbits
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.evidence import plain_text
 from cutegen_core.evaluate.evidence.verdict import evidence
-from cutegen_core.evaluate.stages.watch import Watch
+from cutegen_core.evaluate.stages.watch import SilentWatch, Watch
 from cutegen_core.kernel.kernel_file import decode
 from cutegen_core.problems import library
 from cutegen_core.records import as_json
@@ -29,6 +30,18 @@ from cutegen_core.records.trial import Diagnostic, ExecutorKind, Stage, StageRes
 _ROWS, _NOTES = 10, 1
 _UNPRINTED = (Topic.RUNS, Topic.OCCUPANCY, Topic.CONDITIONS)
 """Details that `--json` and the pages show."""
+
+
+class Narrator(SilentWatch):
+    """Prints the stages of a trial on stderr as they happen."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def ended(self, result: StageResult) -> None:
+        line = stage_line(result)
+        if line and not self._quiet:
+            print(line, file=sys.stderr)
 
 
 def check(request: CheckRequest, evaluator_of: Callable[[Problem], Evaluator], watch: Watch) -> Trial:

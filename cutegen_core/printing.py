@@ -1,4 +1,4 @@
-"""Print for the command line: the stages of a trial for a reader, problems and sessions as JSON."""
+"""Print for the command line: problems and sessions as JSON."""
 
 from __future__ import annotations
 
@@ -8,25 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from cutegen_core import views
-from cutegen_core.checking import json_text, stage_line
-from cutegen_core.evaluate.stages.watch import SilentWatch
+from cutegen_core.checking import json_text
 from cutegen_core.problems import library
 from cutegen_core.records import as_json
-from cutegen_core.records.trial import StageResult, Trial
+from cutegen_core.records.trial import Trial
 from cutegen_core.trajectory.state import State, Step
 from cutegen_core.trajectory.store import Store
-
-
-class Narrator(SilentWatch):
-    """Prints the stages of a trial on stderr as they happen."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._quiet = quiet
-
-    def ended(self, result: StageResult) -> None:
-        line = stage_line(result)
-        if line and not self._quiet:
-            print(line, file=sys.stderr)
 
 
 def problem_json(entry: library.ProblemEntry) -> Mapping[str, Any]:

@@ -19,10 +19,11 @@ from cutegen_core.evaluate.stages.existing import ExistingKernel
 from cutegen_core.evaluate.timing.measured import MeasuredPoints
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.compiler.compilation import Compiler
-from cutegen_core.execute.executors.cpu import CpuExecutor
+from cutegen_core.execute.executors.choice import make_executor
 from cutegen_core.execute.port import Executor, Progress
 from cutegen_core.judge.reference import Reference
-from cutegen_core.machine.device import Device, choose_device, detect
+from cutegen_core.machine.default_executor import default_executor
+from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.machine.turns import Turns
 from cutegen_core.machine.workspace import cache_dir
 from cutegen_core.propose import registry
@@ -31,8 +32,7 @@ from cutegen_core.propose.port import Proposer
 from cutegen_core.records.errors import MachineError, UsageError
 from cutegen_core.records.event import Role, SessionSettings
 from cutegen_core.records.problem import Problem
-from cutegen_core.records.trial import EXECUTORS, ExecutorKind
-from cutegen_core.session.start import default_executor
+from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.trajectory.state import State
 from cutegen_core.trajectory.store import Store
 
@@ -40,19 +40,6 @@ _JUDGES_KEPT = 3
 _TRIALS_AT_ONCE = 2
 _ORACLE_SEED = 918_273_645
 """Another one than any check's: the oracle looks at other inputs than the suite."""
-
-
-def make_executor(kind: ExecutorKind) -> Executor:
-    """Return an executor of that kind; UsageError, with the reason, if this machine has none."""
-    if kind is ExecutorKind.CPU:
-        return CpuExecutor()
-    if kind is ExecutorKind.GPU:
-        if detect() is None:
-            raise UsageError("no GPU that kernels could run on (cutegen doctor says why); use the emulator: cpu")
-        from cutegen_core.execute.executors.gpu import GpuExecutor  # the driver's bindings are of no use without a GPU
-
-        return GpuExecutor()
-    raise UsageError(f"unknown executor {kind.value!r}; there is {', '.join(EXECUTORS)}")
 
 
 class ToolsOfSession(NamedTuple):

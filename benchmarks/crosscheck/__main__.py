@@ -40,7 +40,7 @@ def _emulate(chosen: argparse.Namespace) -> None:
 
 def _gpu(chosen: argparse.Namespace) -> None:
     from benchmarks.crosscheck.device import measure
-    from cutegen_core.wiring import make_executor
+    from cutegen_core.execute.executors.choice import make_executor
 
     executor = make_executor(ExecutorKind(chosen.executor))
     try:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from cutegen_core import engine, views
 from cutegen_core.commands.effort import read_effort
+from cutegen_core.execute.executors.choice import make_executor
 from cutegen_core.printing import print_json
 from cutegen_core.problems import sets
 from cutegen_core.propose import registry
@@ -19,7 +20,6 @@ from cutegen_core.records.job import JobKind, JobState
 from cutegen_core.session import start
 from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
-from cutegen_core.wiring import make_executor
 
 _POLL_S = 0.2
 

@@ -60,13 +60,12 @@ def _check_alone(request: CheckRequest, arguments: argparse.Namespace) -> asking
     from cutegen_core.evaluate.evaluator import Evaluator
     from cutegen_core.evaluate.timing.timer import Timer
     from cutegen_core.execute.compiler.compilation import Compiler
+    from cutegen_core.execute.executors.choice import make_executor
     from cutegen_core.judge.reference import Reference
+    from cutegen_core.machine.default_executor import default_executor
     from cutegen_core.machine.device import choose_device
-    from cutegen_core.printing import Narrator
     from cutegen_core.records.problem import Problem
-    from cutegen_core.session.start import default_executor
     from cutegen_core.trajectory.store import Store
-    from cutegen_core.wiring import make_executor
 
     with contextlib.ExitStack() as stack:
 
@@ -80,5 +79,5 @@ def _check_alone(request: CheckRequest, arguments: argparse.Namespace) -> asking
                 stack.callback(close)
             return Evaluator(problem, reference, executor, compiler, device, store.put, timer)
 
-        trial = checking.check(request, evaluator_of, Narrator(arguments.json))
+        trial = checking.check(request, evaluator_of, checking.Narrator(arguments.json))
         return asking.CheckAnswer(checking.to_print(trial, request), trial.passed)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cutegen_core import engine, views
 from cutegen_core.commands.effort import read_effort
+from cutegen_core.execute.executors.choice import make_executor
 from cutegen_core.printing import print_json, session_json
 from cutegen_core.problems import library
 from cutegen_core.propose import registry
@@ -27,7 +28,6 @@ from cutegen_core.session import start
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.state import WORKING, Step
 from cutegen_core.trajectory.store import Store
-from cutegen_core.wiring import make_executor
 
 _ANSWER_S = 60.0
 """How long an engine may take to take a decision: it starts, or another session's trial is in progress."""

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from cutegen_core.kernel.edit_words import say_edit
-from cutegen_core.machine.device import Device, choose_device
+from cutegen_core.machine.default_executor import default_executor
+from cutegen_core.machine.device import choose_device
 from cutegen_core.propose import registry
 from cutegen_core.records import as_json
 from cutegen_core.records.bench import BenchSettings
@@ -80,11 +81,6 @@ def default_gates(strategy: str) -> tuple[Gate, ...]:
     """Return the gates that are on at first: with roles, also the one where a role's answer is reviewed."""
     known = registry.STRATEGIES.get(strategy)
     return (Gate.ANSWER, *DEFAULT_GATES) if known and known.roles else DEFAULT_GATES
-
-
-def default_executor(device: Device) -> ExecutorKind:
-    """Return what kernels for this device run on: the device if it is present, else the emulator."""
-    return ExecutorKind.GPU if device.present else ExecutorKind.CPU
 
 
 def _named(store: Store, decision: Decision) -> Decision:

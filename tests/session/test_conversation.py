@@ -3,6 +3,7 @@ trials are scripted."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -15,7 +16,9 @@ from cutegen_core.records.decision import Autonomy, DecisionKind, Gate
 from cutegen_core.records.event import AnsweredBy, Outcome
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Status
+from cutegen_core.trajectory.migrations import Payload, rewrite_events
 from cutegen_core.trajectory.state import State
+from cutegen_core.trajectory.store import Store
 from tests.model_server import ModelServer, Recorded, reply
 from tests.session.asking import Sessions, kernel, offer
 
@@ -252,3 +255,28 @@ def test_a_conversation_is_read_back_to_the_letter(text: str) -> None:
     assert [turn.text for turn in turns(text)] == [text]
     twice = behind(behind(text, "one\n", "\ntwo"), "three", "four\n")
     assert [turn.text for turn in turns(twice)] == [text, "one\n", "\ntwo", "three", "four\n"]
+
+
+def without_later_fields(payload: Payload) -> Payload:
+    """The event as a store wrote it that knew neither conversations nor bank conflicts."""
+    event = {key: value for key, value in payload.items() if key != "bank_conflicts"}
+    if "settings" in event:
+        effort = {key: value for key, value in event["settings"]["effort"].items() if key != "conversation"}
+        event["settings"] = {**event["settings"], "effort": effort}
+    return event
+
+
+def test_a_session_of_an_older_store_goes_on_in_a_conversation(desk: Sessions, serve: Serve) -> None:
+    server = serve(SEED, better(2, 100, 90), better(3, 90, 80), DONE)
+    session = begin(desk, autonomy=Autonomy.STEP, gates=(Gate.PROMOTION,))
+    desk.go(session)
+    desk.store.close()
+    db = sqlite3.connect(desk.store.path, isolation_level=None)
+    rewrite_events(db, without_later_fields)
+    kept = str(db.execute("SELECT payload FROM events").fetchall())
+    db.close()
+    assert "conversation" not in kept
+    assert "bank_conflicts" not in kept
+    desk.store = Store(desk.store.path)
+    desk.approve(session)
+    assert talk(server, 0, 2) == ["u", "uau"]

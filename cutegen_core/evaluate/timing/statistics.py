@@ -8,6 +8,8 @@ Noise is the difference that a contender shows when compared with itself: its ro
 Noise is the 95 % quantile of the relative differences between the halves' medians, divided by sqrt(2) because a half
 has half the samples. Two processes that run the same kernel differ slightly more, which no single process can see:
 hence a floor.
+
+The functions that compute import numpy themselves: a command that times nothing need not wait for it.
 """
 
 from __future__ import annotations
@@ -15,12 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cutegen_core.records.performance import BEST, CANDIDATE, EXISTING, Speedup, Timing, Word
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Rounds = Sequence[Sequence[float]]
 """Samples in µs, round by round; a round may be shorter than others, or empty, where samples were dropped."""
@@ -30,7 +33,7 @@ NOISE_FLOOR = 0.005
 
 _RESAMPLES = 600
 _SPLITS = 200
-_Array = NDArray[Any]
+_Array: TypeAlias = "NDArray[Any]"
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ def summarize_timing(
     Raises:
         ValueError: no sample is left.
     """
+    import numpy as np
+
     samples = tuple(float(s) for r in rounds for s in r)
     if not samples:
         raise ValueError(f"no sample of {contender} is left")
@@ -60,6 +65,8 @@ def summarize_timing(
 
 def aa_noise(rounds: Rounds, *, floor: float = NOISE_FLOOR, seed: int = 0) -> float:
     """Return the relative difference that comparing these samples with themselves reaches in 95 of 100 cases."""
+    import numpy as np
+
     table = _table([r for r in rounds if len(r)])
     if table.shape[0] < 2:
         table = table.reshape(-1, 1)
@@ -84,6 +91,8 @@ def bootstrap_ratio(numerator: Rounds, denominator: Rounds, *, seed: int = 0) ->
     Raises:
         ValueError: the numbers of rounds differ, or a side has no samples.
     """
+    import numpy as np
+
     if len(numerator) != len(denominator):
         raise ValueError("both sides need the same number of rounds")
     both = [(n, d) for n, d in zip(numerator, denominator, strict=True) if len(n) and len(d)]
@@ -142,6 +151,8 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 def _table(rounds: Rounds) -> _Array:
     """Return one row per round, padded with NaN."""
+    import numpy as np
+
     table = np.full((len(rounds), max((len(r) for r in rounds), default=0)), np.nan)
     for row, samples in zip(table, rounds, strict=True):
         row[: len(samples)] = samples
@@ -150,6 +161,8 @@ def _table(rounds: Rounds) -> _Array:
 
 def _resampled(table: _Array, picked: _Array, random: np.random.Generator) -> _Array:
     """Return medians of resamples: the picked rounds, each with as many of its own samples as it has."""
+    import numpy as np
+
     counts = (~np.isnan(table)).sum(axis=1)
     within = random.random((*picked.shape, table.shape[1]))
     position = (within * counts[picked][..., None]).astype(np.int64)
@@ -159,5 +172,7 @@ def _resampled(table: _Array, picked: _Array, random: np.random.Generator) -> _A
 
 
 def _medians(tables: _Array) -> _Array:
+    import numpy as np
+
     flat = tables.reshape(tables.shape[0], -1)
     return np.asarray(np.nanmedian(flat, axis=1) if np.isnan(flat).any() else np.median(flat, axis=1))

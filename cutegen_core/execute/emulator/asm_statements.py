@@ -34,6 +34,11 @@ _HEAD = re.compile(
 )
 _CONSTRAINT = re.compile(r'"([=+]?)([hrlqfdnCb])"')  # the constraint letters of PTX; a host's differ
 _CLOBBERS = 3
+WRITTEN_OUT = {
+    '"max.NaN.f32 %0, %1, %2;" : =f f f': "emu::extreme<true>(",
+    '"min.NaN.f32 %0, %1, %2;" : =f f f': "emu::extreme<false>(",
+}
+"""Statements that `ptx.hpp` computes itself, by their text and constraints."""
 
 
 class AsmError(Exception):
@@ -70,11 +75,18 @@ def rewrite_asm(text: str) -> Rewritten:
         statement = tokenize_until_closed(text, head.end())
         if not statement:
             raise AsmError("inline assembly whose parenthesis stays open", line)
-        parts += [text[position : match.start()], "emu::ptx(", "\n" * head[0].count("\n")]
+        called = WRITTEN_OUT.get(_shape(statement), "emu::ptx(")
+        parts += [text[position : match.start()], called, "\n" * head[0].count("\n")]
         parts += [*_rewrite_arguments(statement[1:-1], line), ")"]
         position = head.end() + sum(len(token.text) for token in statement)
         statements += 1
     return Rewritten("".join([*parts, text[position:]]), statements)
+
+
+def _shape(statement: Sequence[Token]) -> str:
+    """Return a statement's text with its constraints; of more than one text what nothing is equal to."""
+    strings = [token.text for token in statement if token.kind is TokenKind.STRING]
+    return f"{strings[0]} : {' '.join(text.strip(chr(34)) for text in strings[1:])}" if strings else ""
 
 
 def _rewrite_arguments(body: Sequence[Token], line: int) -> list[str]:

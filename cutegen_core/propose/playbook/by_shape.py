@@ -61,7 +61,10 @@ def _add_items(piece: RegionText, width: int, most: int) -> str:
 
 
 def _default_items(width: int, most: int) -> int:
-    return 4 if most == _SHORT else max(2, 16 // width) * (2 if most > 2048 else 1)
+    """Return how many vectors a thread keeps by default: 16 elements, of halves and of long rows 32."""
+    if most == _SHORT or width >= 8:
+        return 4
+    return 16 // width * (2 if most > 2048 else 1)
 
 
 def _lengths(vectors: int, *, alone: bool) -> tuple[int, ...]:

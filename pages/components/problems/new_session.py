@@ -8,6 +8,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from cutegen_core import views
+from cutegen_core.machine.default_executor import default_executor
 from cutegen_core.machine.device import KNOWN, Device, choose_device
 from cutegen_core.propose.astra.strategy import ROLES
 from cutegen_core.propose.llm import model_settings
@@ -232,7 +233,7 @@ def _allow_regressions(name: str, strategy: str) -> bool:
 
 def runs_on(device: Device) -> str:
     """Say where a session for this device runs, and whether it measures time."""
-    if start.default_executor(device) is ExecutorKind.GPU:
+    if default_executor(device) is ExecutorKind.GPU:
         return f"Runs on this machine's GPU ({device.name}): kernels are tested and timed."
     return "Runs on the CPU emulator: kernels are tested, not measured."
 

@@ -435,3 +435,32 @@ def test_mistakes_with_the_grid_are_named(harness: Harness) -> None:
     ran = run_grid(harness, GRID, blocks=513)
     assert ran.status is Status.UNSUPPORTED
     assert "up to 512" in ran.executed.message
+
+
+EXTREMES = kernel(
+    "extremes",
+    """
+__global__ void extremes(float const* x, int n, int* out) {
+  for (int i = 0; i < n * n; ++i) {
+    float const a = x[i / n], b = x[i % n];
+    float found[4];
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(found[0]) : "f"(a), "f"(b));
+    asm("max.NaN.f32  %0, %1, %2;" : "=f"(found[1]) : "f"(a), "f"(b));
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(found[2]) : "f"(a), "f"(b));
+    asm("min.NaN.f32  %0, %1, %2;" : "=f"(found[3]) : "f"(a), "f"(b));
+    for (int k = 0; k < 4; ++k) out[4 * i + k] = __float_as_int(found[k]);
+  }
+}
+""",
+)
+
+
+@BUILDS
+def test_extremes_that_are_written_out_are_those_of_the_interpreter(harness: Harness, checked: bool) -> None:
+    x = np.array([0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-45, 3.5], np.float32)
+    out = np.zeros(4 * len(x) ** 2, np.int32)
+    plan = one("extremes", 1, 1, "x:float32", len(x), "out:int32")
+    ran = harness.run(EXTREMES, {"x": x}, {"out": out}, plan, checked=checked)
+    assert ran.status is Status.PASSED, ran.executed.message
+    got = ran.outputs["out"].reshape(-1, 2, 2)
+    assert (got[..., 0] == got[..., 1]).all()

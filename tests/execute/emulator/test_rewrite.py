@@ -31,6 +31,10 @@ def test_tokens_keep_every_character() -> None:
             '__asm__ __volatile__("a;" :: "n"(N), "+f"(f[0]));',
             "emu::ptx(\"a;\"  , emu::in<'n'>(N) , emu::inout<'f'>(f[0]));",
         ),
+        (
+            'asm("max.NaN.f32 %0, %1, %2;" : "=f"(m) : "f"(a), "f"(b));',
+            "emu::extreme<true>(\"max.NaN.f32 %0, %1, %2;\"  , emu::out<'f'>(m)  , emu::in<'f'>(a) , emu::in<'f'>(b));",
+        ),
         ('// asm("x")\nconst char* s = "asm(";', '// asm("x")\nconst char* s = "asm(";'),
     ],
 )

@@ -9,7 +9,6 @@
 // where they are aligned so, as the compiler for the GPU makes them. The first block of a launch is watched, of each
 // place the first times; the others count like these. What the tensor cores' engine and TMA access is not counted.
 #include "checker.h"
-#include <string.h>
 
 namespace runner {
 
@@ -40,7 +39,9 @@ struct Last {
   Access access;
 };
 
+// All zero when a launch begins: each has a process of its own.
 Place places[MOST_PLACES];
+uint32_t used[MOST_PLACES], used_count;
 Last last[MAX_THREADS];
 bool fresh, watching;
 
@@ -52,6 +53,7 @@ Place* place_of(uintptr_t pc, uint32_t warp, uintptr_t frame) {
     Place& place = places[at % MOST_PLACES];
     if (place.pc == pc && place.warp == warp) return &place;
     if (place.pc) continue;
+    used[used_count++] = at % MOST_PLACES;
     place.pc = pc, place.warp = warp, place.frames = frames_of(pc, frame);
     for (Together& together : place.seen)
       for (uint32_t& offset : together.offset) offset = NOWHERE;
@@ -138,18 +140,12 @@ void note_shared(uintptr_t address, size_t bytes, Access access, uintptr_t pc, u
 
 void banks_begin_launch() { fresh = true; }
 
-void banks_begin_block() {
-  watching = fresh, fresh = false;
-  if (!watching) return;
-  memset(places, 0, sizeof places);
-  memset(last, 0, sizeof last);
-}
+void banks_begin_block() { watching = fresh, fresh = false; }
 
 void banks_end_block() {
   if (!watching) return;
   watching = false;
-  for (const Place& place : places)
-    if (place.pc) count_place(place, bank_counts[current.launch]);
+  for (uint32_t i = 0; i < used_count; ++i) count_place(places[used[i]], bank_counts[current.launch]);
 }
 
 }  // namespace runner

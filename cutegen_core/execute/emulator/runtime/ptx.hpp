@@ -25,4 +25,12 @@ inline void ptx(const char* text, Operands... operands) {
   emu_ptx(text, list, sizeof...(Operands));
 }
 
+// Extremes of floats stand in inner loops, so they do not go to the interpreter: `asm_statements.WRITTEN_OUT`.
+template <bool LARGEST>
+inline void extreme(const char*, EmuOperand result, EmuOperand first, EmuOperand second) {
+  float const a = *(float const*)first.address, b = *(float const*)second.address;
+  bool const a_less = a < b || (a == b && __builtin_signbit(a) && !__builtin_signbit(b));
+  *(float*)result.address = a != a || b != b ? __builtin_nanf("") : a_less == LARGEST ? b : a;
+}
+
 }  // namespace emu

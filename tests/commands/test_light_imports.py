@@ -1,0 +1,27 @@
+"""A kernel is checked without importing what only other commands need."""
+
+import subprocess
+import sys
+
+SLOW = ("numpy", "torch", "jinja2", "cutegen_core.propose.playbook", "cutegen_core.views")
+PROGRAM = f"""
+import sys
+import cutegen_core.commands.checking
+from cutegen_core import checking
+from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.evaluate.timing.timer import Timer
+from cutegen_core.execute.executors.choice import make_executor
+print(sorted(set(sys.modules) & set({SLOW})))
+"""
+
+
+def test_check_imports_nothing_slow():
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_sandboxed_tool_waits_for_no_dataclasses():
+    program = "import sys; import cutegen_core.machine.sandbox.launcher; print('dataclasses' in sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {program}"],
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    assert done.stdout.strip() == "False"
