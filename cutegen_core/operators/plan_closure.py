@@ -121,7 +121,8 @@ class PlanClosure:
         whole = all([type(v) is int for v in (x, y, z, a, b, c, i, j, k, launch.smem)])
         grid = 0 < x <= MAX_GRID[0] and 0 < y <= MAX_GRID[1] and 0 < z <= MAX_GRID[2]
         block = 0 < a <= MAX_BLOCK[0] and 0 < b <= MAX_BLOCK[1] and 0 < c <= MAX_BLOCK[2] and a * b * c <= MAX_THREADS
-        alone, most = i == j == k == 1, most_cluster(self._device.arch)
+        alone = i == j == k == 1
+        most = 1 if alone else most_cluster(self._device.arch)
         cluster = alone or (i > 0 < j and k > 0 and i * j * k <= most and not (x % i or y % j or z % k))
         return whole and grid and block and cluster and 0 <= launch.smem <= self._device.smem_max
 

@@ -146,8 +146,8 @@ class LoadedProgram:
                 f"{step.kernel}: {most} bytes of dynamic and {static} of static shared memory are more than a block "
                 "of this device can have; the plan can ask for smem_max"
             ) from error
-        for step in (s for s in self.program.steps if s.function == step.function):
-            allow_cluster(function, step.cluster)
+        for cluster in {s.cluster for s in self.program.steps if s.function == step.function}:
+            allow_cluster(function, cluster)
         return function
 
     def _prepare(self, places: DeviceTensors, kept: Mapping[str, int]) -> Iterator[tuple[ProgramStep, _Prepared]]:
