@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -42,6 +43,7 @@ def declared() -> set[str]:
     return {normal(re.split(r"[^A-Za-z0-9._-]", wanted)[0]) for wanted in project["dependencies"]}
 
 
+@cache
 def providers() -> dict[str, set[str]]:
     """Imported name to the distributions that bring it; `cuda` is shared by several."""
     foreign = set().union(*map(imported, sources())) - OURS - set(sys.stdlib_module_names) - IF_THERE.keys()

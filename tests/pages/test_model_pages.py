@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import stat
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,7 +44,7 @@ from tests.later import Later
 from tests.model_server import MODEL, ModelServer
 from tests.pages.conftest import OpenPage, button_of, framed, shown
 from tests.pages.stories import HOSTILE, KERNEL, TYPO, Story, not_compiled, passed, softmax_story
-from tests.patience import PATIENCE_S, wait_until
+from tests.patience import wait_until
 
 imported = Later("pages.components.compare_present.imported")
 recording_pictures = Later("docs.recording_pictures")
@@ -351,9 +350,7 @@ def test_the_connection_test_tells_what_the_server_can_do(store: Store) -> None:
     with ModelServer() as server:
         model_settings.write(Models((ModelSettings("played", server.base_url, MODEL),)))
         page = click(framed("setup"), "model-test")
-        deadline = time.monotonic() + PATIENCE_S
-        while "answered in" not in shown(page) and time.monotonic() < deadline:
-            page.run()
+        wait_until(lambda: "answered in" in shown(page.run()), lambda: shown(page))
         text = shown(page)
     assert f"{MODEL} answered in" in text
     assert "other-model" in text
