@@ -98,7 +98,7 @@ class _Recorder:
         self._store.submit(session, Decision(DecisionKind.STOP))
 
     def _tell(self, session: str, done: threading.Event) -> None:
-        """Print each stage as it ends and what a long one does, so that a run which is cut off says where its time went."""
+        """Print each stage as it ends and what a long one does: a run that is cut off says where its time went."""
         begun, seen, told = time.monotonic(), 0, ""
         while not done.wait(_TELL_S):
             ended = []
