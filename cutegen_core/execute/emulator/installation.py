@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from cutegen_core import PACKAGE
 from cutegen_core.execute.emulator import host_compiler
 from cutegen_core.execute.emulator.host_compiler import HostCompiler
 from cutegen_core.execute.port import Progress
 from cutegen_core.machine import toolchain
+from cutegen_core.machine.package import PACKAGE
 from cutegen_core.records.errors import MachineError
 
 _TIMEOUT_S = 900.0
