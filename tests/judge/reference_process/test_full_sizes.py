@@ -57,6 +57,18 @@ def test_each_of_two_sizes_is_the_benchmarks_in_one_run():
     assert [ladder[0].sizes for ladder in ladders] == [{"A": 4096, "B": 1024}, {"A": 256, "B": 16384}]
 
 
+def test_equal_numbers_that_only_fit_together_change_together():
+    ladders = found(
+        "ROWS = 64\nCOLS = 256\nROWS_TOO = 64\nCOLS_TOO = 256\n",
+        Probe(lambda s: s["ROWS"] == s["ROWS_TOO"] and s["COLS"] == s["COLS_TOO"]),
+    )
+    assert [ladder[0].changed for ladder in ladders] == [("COLS", "COLS_TOO"), ("ROWS", "ROWS_TOO")]
+
+
+def test_equal_numbers_that_fit_apart_change_apart():
+    assert [ladder[0].changed for ladder in found("A = 4096\nB = 4096\n")] == [("A",), ("B",)]
+
+
 def test_a_size_that_no_workload_varies_stays():
     ladders = found("A = 4096\nB = 16384\n", fixed=("B",))
     assert {run.sizes["B"] for ladder in ladders for run in ladder} == {16384}
