@@ -31,6 +31,18 @@ UNARY: Mapping[str, str] = {
     "erfc": "erfc{f}({0})",
     "sin": "sin{f}({0})",
     "cos": "cos{f}({0})",
+    "tan": "tan{f}({0})",
+    "asin": "asin{f}({0})",
+    "acos": "acos{f}({0})",
+    "atan": "atan{f}({0})",
+    "sinh": "sinh{f}({0})",
+    "cosh": "cosh{f}({0})",
+    "asinh": "asinh{f}({0})",
+    "acosh": "acosh{f}({0})",
+    "atanh": "atanh{f}({0})",
+    "deg2rad": "{0} * {T}(0.017453292519943295)",
+    "rad2deg": "{0} * {T}(57.29577951308232)",
+    "frac": "{0} - trunc{f}({0})",
     "floor": "floor{f}({0})",
     "ceil": "ceil{f}({0})",
     "trunc": "trunc{f}({0})",
@@ -43,6 +55,9 @@ UNARY: Mapping[str, str] = {
     "logical_not": "!{0}",
     "isinf": "isinf({0})",
     "isnan": "isnan({0})",
+    "isfinite": "isfinite({0})",
+    "isposinf": "{0} == {T}(INFINITY)",
+    "isneginf": "{0} == -{T}(INFINITY)",
     "selu": "{0} > {T}(0) ? {T}(1.0507009873554805) * {0}"
     " : {T}(1.0507009873554805 * 1.6732632423543772) * expm1{f}({0})",
 }
@@ -58,7 +73,13 @@ BINARY: Mapping[str, str] = {
     "rsub": "{1} - {0}",
     "maximum": "max_of({0}, {1})",
     "minimum": "min_of({0}, {1})",
+    "fmax": "fmax{f}({0}, {1})",
+    "fmin": "fmin{f}({0}, {1})",
     "atan2": "atan2{f}({0}, {1})",
+    "hypot": "hypot{f}({0}, {1})",
+    "copysign": "copysign{f}({0}, {1})",
+    "logaddexp": "{0} == {1} && isinf({0}) ? {0} : max_of({0}, {1}) + log1p{f}(exp{f}(-abs_of({0} - {1})))",
+    "xlogy": "{1} == {1} && {0} == {T}(0) ? {T}(0) : {0} * log{f}({1})",
     "gt": "{0} > {1}",
     "lt": "{0} < {1}",
     "ge": "{0} >= {1}",
@@ -67,6 +88,10 @@ BINARY: Mapping[str, str] = {
     "ne": "{0} != {1}",
     "logical_and": "{0} && {1}",
     "logical_or": "{0} || {1}",
+    "logical_xor": "({0} != 0) != ({1} != 0)",
+    "bitwise_and": "{0} & {1}",
+    "bitwise_or": "{0} | {1}",
+    "bitwise_xor": "{0} ^ {1}",
 }
 
 HELPERS: Mapping[str, str] = {
@@ -116,6 +141,27 @@ __device__ long ranked(float value, long position) {
   int const bits = __float_as_int(value + 0.0f);
   int const order = value != value ? 0x7fffffff : bits ^ (bits >> 31 & 0x7fffffff);
   return long(uint64_t(uint32_t(order)) << 32 | uint32_t(0x7fffffff - int(position)));
+}
+""",
+    "remainder_of": """// What is left of a division, with the sign of the divisor, as in Python.
+template <class T>
+__device__ T remainder_of(T a, T b) {
+  T left;
+  if constexpr (is_integral<T>::value) left = a % b; else left = fmod(a, b);
+  return left != T(0) && (left < T(0)) != (b < T(0)) ? left + b : left;
+}
+""",
+    "floor_of": """// A quotient rounded down, as Python rounds it: also where a / b rounds up to the next whole number.
+template <class T>
+__device__ T floor_of(T a, T b) {
+  if constexpr (is_integral<T>::value) {
+    return (a - remainder_of(a, b)) / b;
+  } else {
+    if (b == T(0)) return a / b;
+    T const down = (a - remainder_of(a, b)) / b;
+    T const whole = floor(down);
+    return down - whole > T(0.5) ? whole + T(1) : whole;
+  }
 }
 """,
     "abs_of": """template <class T>

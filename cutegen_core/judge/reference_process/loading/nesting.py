@@ -24,7 +24,7 @@ class _Opened:
         self.whole, self.parts = whole, parts
 
 
-class _Context(NamedTuple):
+class _OpenedAs(NamedTuple):
     whole: Any
     names: tuple[str, ...]
 
@@ -58,16 +58,16 @@ def _open(leaf: Any, what: str) -> Any:  # noqa: ANN401
     return leaf
 
 
-def _flatten(opened: _Opened) -> tuple[list[Any], _Context]:
-    return list(opened.parts.values()), _Context(opened.whole, tuple(opened.parts))
+def _flatten(opened: _Opened) -> tuple[list[Any], _OpenedAs]:
+    return list(opened.parts.values()), _OpenedAs(opened.whole, tuple(opened.parts))
 
 
-def _flatten_with_names(opened: _Opened) -> tuple[list[tuple[pytree.KeyEntry, Any]], _Context]:
+def _flatten_with_names(opened: _Opened) -> tuple[list[tuple[pytree.KeyEntry, Any]], _OpenedAs]:
     parts, context = _flatten(opened)
     return [(pytree.MappingKey(name), part) for name, part in zip(context.names, parts, strict=True)], context
 
 
-def _unflatten(parts: Any, context: _Context) -> Any:  # noqa: ANN401
+def _unflatten(parts: Any, context: _OpenedAs) -> Any:  # noqa: ANN401
     made = copy.copy(context.whole)
     for name, part in zip(context.names, parts, strict=True):
         if isinstance(made, MutableMapping):

@@ -68,9 +68,23 @@ def _norm(call: OperationCall) -> Value:
     raise not_in_playbook(f"a norm of order {power}")
 
 
+def _any(call: OperationCall) -> Value:
+    found = reduce("max", _truth(call), call.integers(1, "dim"), call.flag(2, "keepdim"))
+    return compute("{0} != 0", found, dtype="bool")
+
+
+def _all(call: OperationCall) -> Value:
+    found = reduce("min", _truth(call), call.integers(1, "dim"), call.flag(2, "keepdim"))
+    return compute("{0} != 0", found, dtype="bool")
+
+
+def _truth(call: OperationCall) -> Value:
+    return compute("{0} != 0 ? 1L : 0L", call.tensor(0), dtype="int64")
+
+
 RULES: Mapping[str, Rule] = {
-    "sum": _sum, "mean": _mean, "amax": _extreme("max"), 
-    "amin": _extreme("min"), "logsumexp": _logsumexp,
+    "sum": _sum, "mean": _mean, "amax": _extreme("max"), "amin": _extreme("min"), "logsumexp": _logsumexp,
+    "any": _any, "all": _all,
     "var": lambda c: _variance(c, False), "std": lambda c: _variance(c, True),
     "norm": _norm, "linalg_vector_norm": _norm,
 }  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import cast
-from cutegen_core.propose.playbook.values import Constant, Extent, Join, Load, Move, Scan, Value, flip
+from cutegen_core.propose.playbook.values import Constant, Extent, Join, Load, Move, Scan, Value, flip, unsqueeze
 from cutegen_core.records.graph import Ref
 
 
@@ -32,7 +32,17 @@ def _cat(call: OperationCall) -> Value:
     if not pieces:
         raise not_in_playbook("what joins nothing")
     axis = int(call.number(1, "dim", 0)) % len(pieces[0].dims)
-    return join([cast(p, call.node.dtype) for p in pieces if p.sizes != (0,)], axis)
+    return join([cast(p, call.node.dtype) for p in pieces if not _is_empty(p)] or pieces[:1], axis)
+
+
+def _stack(call: OperationCall) -> Value:
+    tensors, axis = call.operand(0), int(call.number(1, "dim", 0)) % len(call.node.shape)
+    pieces = [call.values[t.node] for t in tensors if isinstance(t, Ref)] if isinstance(tensors, tuple) else []
+    return join([unsqueeze(cast(p, call.node.dtype), axis) for p in pieces], axis)
+
+
+def _is_empty(value: Value) -> bool:
+    return any(dim.size == 0 and not any(dim.everywhere) for dim in value.dims)
 
 
 def join(pieces: list[Value], axis: int) -> Value:
@@ -67,5 +77,5 @@ def _one_longer(value: Value, axis: int) -> Load | None:
 
 
 RULES: Mapping[str, Rule] = {
-    "cumsum": _scan("sum"), "cumprod": _scan("times"), "flip": _flip, "cat": _cat,
+    "cumsum": _scan("sum"), "cumprod": _scan("times"), "flip": _flip, "cat": _cat, "stack": _stack,
 }  # fmt: skip

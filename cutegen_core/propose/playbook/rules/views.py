@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
+from cutegen_core.propose.playbook.formulas import apply, mul
 from cutegen_core.propose.playbook.values import (
     ONE,
+    ZERO,
     Extent,
     Sized,
     Value,
@@ -134,8 +136,10 @@ def _chunk(call: OperationCall) -> dict[str, Value]:
 
 def _split(call: OperationCall) -> dict[str, Value]:
     x, axis, size = call.tensor(0), int(call.number(2, "dim", 0)), call.operand(1)
+    if isinstance(size, tuple) and len(set(size)) > 1:
+        return _different_pieces(call, x, axis, [extent(s) for s in size if isinstance(s, int)])
     if isinstance(size, tuple):
-        size = size[0] if len(set(size)) == 1 else None
+        size = size[0]
     if not isinstance(size, int):
         raise not_in_playbook("a split into pieces of different sizes")
     return _pieces(call, x, axis, max(1, x.sizes[axis] // size), x.dims[axis])
@@ -149,15 +153,36 @@ def _pieces(call: OperationCall, x: Value, axis: int, pieces: int, whole: Extent
     return {f"{call.node.name}[{i}]": window(x, axis, start, length) for i, start in enumerate(starts)}
 
 
+def _different_pieces(call: OperationCall, x: Value, axis: int, lengths: list[Extent]) -> dict[str, Value]:
+    found, start = dict[str, Value](), ZERO
+    for i, length in enumerate(lengths):
+        found[f"{call.node.name}[{i}]"] = window(x, axis, start, length)
+        start = start.plus(length)
+    return found
+
+
+def _unbind(call: OperationCall) -> dict[str, Value]:
+    x, axis = call.tensor(0), int(call.number(1, "dim", 0)) % len(call.tensor(0).dims)
+    places = [Extent(str(i), i) for i in range(x.sizes[axis])]
+    return {f"{call.node.name}[{p.text}]": squeeze(window(x, axis, p, ONE), (axis,)) for p in places}
+
+
+def _glu(call: OperationCall) -> Value:
+    x, axis = call.tensor(0), int(call.number(1, "dim", -1))
+    left, right = _pieces(call, x, axis % len(x.dims), 2, x.dims[axis]).values()
+    return mul(left, apply("sigmoid", right))
+
+
 RULES: Mapping[str, Rule] = {
     "t": _transpose, "transpose": _transpose, "numpy_T": _reverse, "mT": _transpose_last, "permute": lambda c: permute(
         c.tensor(0), c.integers(1)), "view": _reshape, "reshape": _reshape, "flatten": _reshape,
     "_unsafe_view": _reshape, "unflatten": _reshape, "unsqueeze": lambda c: unsqueeze(
         c.tensor(0), c.integers(1)[0]), "squeeze": _squeeze, "expand": _expand, "expand_as": _expand,
-    "slice": _slice, "narrow": _narrow, "select": _select, "getitem": _getitem,
+    "slice": _slice, "narrow": _narrow, "select": _select, "getitem": _getitem, "glu": _glu,
 }  # fmt: skip
 
 SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
-    "broadcast_tensors": _broadcast_tensors, "chunk": _chunk, "split": _split,
+    "broadcast_tensors": _broadcast_tensors, "chunk": _chunk, "split": _split, "split_with_sizes": _split,
+    "unbind": _unbind,
 }  # fmt: skip
 """Operations with several results, one value each, named as "getitem" asks for them."""

@@ -26,6 +26,7 @@ from cutegen_core.propose.playbook.values.nodes import (
     Flip,
     Load,
     Move,
+    Product,
     Reduce,
     Reshape,
     Scan,
@@ -129,7 +130,21 @@ def window(value: Value, axis: int, start: Extent, length: Extent) -> Value:
                 for o, shift in zip(value.operands, lead, strict=True)
             )
             return replace(value, dims=dims, operands=tuple(parts))
-    raise NotInPlaybook("a part of a reduction or of a product is not in the playbook")
+        case Reduce() if axis not in value.axes:
+            return replace(value, dims=dims, operand=window(value.operand, axis, start, length))
+        case Product():
+            a, b = (_part_of_factor(factor, axis, start, length, value) for factor in (value.a, value.b))
+            return replace(value, dims=dims, a=a, b=b)
+    raise NotInPlaybook("a part of a scan, a convolution or a reshaped result is not in the playbook")
+
+
+def _part_of_factor(factor: Value, axis: int, start: Extent, length: Extent, product: Product) -> Value:
+    """Return what a part of a product needs of a factor: its part, or all of it along the dimension that it sums."""
+    of_the_other = len(product.dims) - (1 if factor is product.a else 2)
+    own = axis - len(product.dims) + len(factor.dims)
+    if axis == of_the_other or own < 0 or factor.dims[own].single:
+        return factor
+    return window(factor, own, start, length)
 
 
 def flip(value: Value, axis: int) -> Value:
