@@ -22,6 +22,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
+    FakeTensor,
     FakeTensorMode,
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
@@ -160,9 +161,9 @@ class _GraphReader:
                 self._names[fx_node.name] = _fresh(fx_node.name, taken)
             nodes.append(self._node(fx_node))
             if fx_node.op == "get_attr":
-                value = getattr(traced, fx_node.target)
-                if isinstance(value, torch.Tensor) and value.numel() == 1:
-                    constants[self._names[fx_node.name]] = _value(value)
+                value = _known(getattr(traced, fx_node.target))
+                if value is not None:
+                    constants[self._names[fx_node.name]] = value
         return Graph(tuple(nodes), outputs, "", constants)
 
     def _node(self, node: fx.Node) -> Node:
@@ -208,6 +209,9 @@ def _result(value: Any) -> tuple[tuple[int, ...], str]:  # noqa: ANN401
     return (), type(value).__name__
 
 
-def _value(tensor: torch.Tensor) -> float:
-    constant = getattr(tensor, "constant", None)
-    return float((constant if constant is not None else tensor).reshape(-1)[0])
+def _known(value: object) -> float | None:
+    """Return the number that a constant of one element is; None for any other, and for a fake one without values."""
+    if not isinstance(value, torch.Tensor) or value.numel() != 1:
+        return None
+    constant = value.constant if isinstance(value, FakeTensor) else value
+    return None if constant is None else float(constant.reshape(-1)[0])

@@ -32,7 +32,7 @@ from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.expected import Expected, expect, run, run_rounded
 from cutegen_core.judge.reference_process.file_process import FileReply, receive_request, send_reply
 from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate, out_of_memory
-from cutegen_core.judge.reference_process.reduction import Cost, Forward
+from cutegen_core.judge.reference_process.reduction import Forward
 from cutegen_core.machine.worker import Message
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Signature, Tolerance, Values
@@ -174,9 +174,6 @@ def trace_signature(source: str, origin: str) -> Signature:
 
 class _TorchProbe:
     """Runs reduced sources for `reduction`."""
-
-    def cost(self, source: str, origin: str) -> Cost:
-        return self.forward(source, origin).cost
 
     def forward(self, source: str, origin: str) -> Forward:
         with tracing.fake_tensors():

@@ -160,7 +160,7 @@ __device__ long remainder_of(long a, long b) {
   return left != 0 && (b < 0) != (left < 0) ? left + b : left;
 }
 """,
-    "floor_quotient": """// The whole number at or below a / b, found from the remainder: a / b may be rounded up to the next one.
+    "floor_quotient": """// The whole number at or below a / b, also where a / b is rounded up to the next one.
 template <class T>
 __device__ T floor_quotient(T a, T b) {
   T const left = fmod(a, b);

@@ -45,7 +45,11 @@ def _pieces(call: OperationCall) -> list[Value]:
     pieces = [call.values[t.node] for t in tensors if isinstance(t, Ref)] if isinstance(tensors, tuple) else []
     if not pieces:
         raise not_in_playbook("what joins nothing")
-    return [cast(p, call.node.dtype) for p in pieces if p.sizes != (0,)]
+    return [cast(p, call.node.dtype) for p in pieces if not _is_empty(p)] or pieces[:1]
+
+
+def _is_empty(value: Value) -> bool:
+    return any(dim.size == 0 and not any(dim.everywhere) for dim in value.dims)
 
 
 def _cat(call: OperationCall) -> Value:

@@ -113,6 +113,8 @@ def _whole_division(name: str) -> Rule:
 
 def _bitwise_not(call: OperationCall) -> Value:
     x = call.tensor(0)
+    if x.dtype == "uint8":
+        raise not_in_playbook("'bitwise_not' of uint8")
     return compute("!{0}" if x.dtype == "bool" else "~{0}", x, dtype=x.dtype)
 
 

@@ -27,6 +27,7 @@ from cutegen_core.propose.playbook.values.nodes import (
     Flip,
     Load,
     Move,
+    Product,
     Reduce,
     Reshape,
     Scan,
@@ -165,7 +166,21 @@ def _cut(value: Value, axis: int, length: Extent, part: Callable[[Load, int], Lo
                 for o, shift in zip(value.operands, lead, strict=True)
             )
             return replace(value, dims=dims, operands=tuple(parts))
-    raise NotInPlaybook("a part of a reduction or of a product is not in the playbook")
+        case Reduce() if axis not in value.axes:
+            return replace(value, dims=dims, operand=_cut(value.operand, axis, length, part))
+        case Product():
+            a, b = (_cut_factor(factor, axis, length, part, value) for factor in (value.a, value.b))
+            return replace(value, dims=dims, a=a, b=b)
+    raise NotInPlaybook("a part of a scan, a convolution or a reshaped result is not in the playbook")
+
+
+def _cut_factor(factor: Value, axis: int, length: Extent, part: Callable[[Load, int], Load], product: Product) -> Value:
+    """Return what a part of a product needs of a factor: its part, or all of it along the dimension that it sums."""
+    of_the_other = len(product.dims) - (1 if factor is product.a else 2)
+    own = axis - len(product.dims) + len(factor.dims)
+    if axis == of_the_other or own < 0 or factor.dims[own].single:
+        return factor
+    return _cut(factor, own, length, part)
 
 
 def flip(value: Value, axis: int) -> Value:
