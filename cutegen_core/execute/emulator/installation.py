@@ -76,7 +76,9 @@ def runtime_sources() -> Path:
 
 def _header_sources() -> list[Path]:
     package = runtime_sources().parent
-    makers = [package / name for name in ("lexer.py", "asm_statements.py", "overlay.py", "asm_counts.json")]
+    makers = [
+        package / name for name in ("lexer.py", "asm_statements.py", "lean_cute.py", "overlay.py", "asm_counts.json")
+    ]
     return [*makers, *sorted(runtime_sources().glob("*.hpp")), runtime_sources() / "abi.h"]
 
 

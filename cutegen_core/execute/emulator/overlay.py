@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
+from cutegen_core.execute.emulator import lean_cute
 from cutegen_core.execute.emulator.asm_statements import AsmError, Rewritten, rewrite_asm
 from cutegen_core.records.errors import MachineError
 
@@ -60,7 +61,7 @@ _STAND_INS: Mapping[str, str] = {
 
 def list_headers() -> tuple[str, ...]:
     """Return every header of the overlay, as paths below the include folder."""
-    return tuple(sorted({*load_asm_counts(), *_REPLACEMENTS}))
+    return tuple(sorted({*load_asm_counts(), *_REPLACEMENTS, *lean_cute.CHANGES}))
 
 
 def generate(include: Path, target: Path) -> None:
@@ -128,6 +129,10 @@ def _replace(name: str, text: str) -> str:
         if text.count(old) != times:
             raise MachineError(f"{name} does not read as in the tested version. {_ADVICE}")
         text = text.replace(old, new)
+    if name in lean_cute.CHANGES:
+        text, changed = lean_cute.rewrite(name, text)
+        if changed != lean_cute.CHANGES[name]:
+            raise MachineError(f"{name} does not read as in the tested version. {_ADVICE}")
     return text
 
 
