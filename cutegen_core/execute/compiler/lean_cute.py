@@ -8,7 +8,11 @@ static assertions included, but not called. No line moves: what is added stands 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+from cutegen_core.records.errors import MachineError
+
+TESTED = "nvidia-cutlass==4.2.0.0"
 _WITH_STATIC_RESULTS = (
     "composition", "complement", "right_inverse", "left_inverse", "coalesce", "coalesce_x", "composition_impl",
     "logical_divide", "zipped_divide", "tiled_divide", "flat_divide", "logical_product", "zipped_product",
@@ -35,9 +39,25 @@ CHANGES = {_LAYOUT: 33, _TUPLE: 4}
 """Headers that are rewritten -> how many places of the tested version."""
 
 
-def rewrite(header: str, text: str) -> tuple[str, int]:
-    """Return the text of a header of CHANGES, changed, and the number of changes."""
-    return _FUNCTION.subn(_wrap, text) if header == _LAYOUT else _ELEMENT.subn(_find_at_once, text)
+def read_lean(include: Path) -> dict[str, str]:
+    """Return the headers of CHANGES of the CUTLASS below `include`, rewritten.
+
+    Raises:
+        MachineError: a header differs from that of the tested version.
+    """
+    return {header: rewrite(header, (include / header).read_text()) for header in CHANGES}
+
+
+def rewrite(header: str, text: str) -> str:
+    """Return the text of a header of CHANGES, rewritten.
+
+    Raises:
+        MachineError: it differs from that of the tested version.
+    """
+    lean, changed = _FUNCTION.subn(_wrap, text) if header == _LAYOUT else _ELEMENT.subn(_find_at_once, text)
+    if changed != CHANGES[header]:
+        raise MachineError(f"{header} does not read as in the tested version. Install it: pip install {TESTED}")
+    return lean
 
 
 def _wrap(function: re.Match[str]) -> str:
