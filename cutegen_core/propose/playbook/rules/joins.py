@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from cutegen_core.propose.playbook.values import (
     Move,
     Scan,
     Value,
+    combined,
     constant,
     expand,
     extent,
@@ -104,13 +106,12 @@ def _roll(call: OperationCall) -> Value:
     if not axes:
         raise not_in_playbook("roll of all elements as one row")
     for shift, axis in zip(shifts, (a % len(x.dims) for a in axes), strict=True):
-        whole = x.dims[axis]
-        by = shift % whole.size
-        if by:
-            rest = Extent(f"({whole.text} - {by})", whole.size - by)
-            first = rest if shift > 0 else Extent(str(-shift), -shift)
-            last = Extent(f"({whole.text} - {first.text})", whole.size - first.size)
-            x = join([window(x, axis, first, last), window(x, axis, ZERO, first)], axis)
+        whole, by = x.dims[axis], Extent(str(abs(shift)), abs(shift))
+        turned = combined(f"({by.text} % {whole.text})", whole, by, lambda n, s: s % max(n, 1))
+        left = combined(f"({whole.text} - {turned.text})", whole, turned, operator.sub)
+        first, rest = (left, turned) if shift > 0 else (turned, left)
+        if turned.size:
+            x = join([window(x, axis, first, rest), window(x, axis, ZERO, first)], axis)
     return x
 
 

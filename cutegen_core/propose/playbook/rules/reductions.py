@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
+from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, sub
 from cutegen_core.propose.playbook.values import Size, Value, compute, product, reduce, squeeze
 
@@ -110,7 +110,10 @@ def _nonzero(x: Value) -> Value:
 
 
 def _prod(call: OperationCall) -> Value:
-    return reduce("times", cast(call.tensor(0), call.node.dtype), call.integers(1, "dim"), call.flag(2, "keepdim"))
+    """Return the product, in float64 for floats: in another order, a part of it may overflow that is small as a whole."""
+    wide = "float64" if call.node.dtype in FLOATS else call.node.dtype
+    whole = reduce("times", cast(call.tensor(0), wide), call.integers(1, "dim"), call.flag(2, "keepdim"))
+    return cast(whole, call.node.dtype)
 
 
 def _nansum(call: OperationCall) -> Value:
