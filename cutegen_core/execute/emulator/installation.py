@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from cutegen_core.execute.compiler import lean_cute
 from cutegen_core.execute.emulator import host_compiler
 from cutegen_core.execute.emulator.host_compiler import HostCompiler
 from cutegen_core.execute.port import Progress
@@ -78,6 +79,7 @@ def runtime_sources() -> Path:
 def _header_sources() -> list[Path]:
     package = runtime_sources().parent
     makers = [package / name for name in ("lexer.py", "asm_statements.py", "overlay.py", "asm_counts.json")]
+    makers.append(Path(lean_cute.__file__))
     return [*makers, *sorted(runtime_sources().glob("*.hpp")), runtime_sources() / "abi.h"]
 
 

@@ -55,6 +55,13 @@ class OperationCall:
                     return dtype
         return self.node.dtype
 
+    def valued(self, index: int, name: str = "") -> Value:
+        """Return an operand in the result's dtype, a number too, whatever the other operands are."""
+        operand = self.operand(index, name)
+        if isinstance(operand, bool | int | float):
+            return constant(operand, self.node.dtype)
+        return cast(self.tensor(index, name), self.node.dtype)
+
     def floating(self, index: int) -> Value:
         """Return a tensor operand in the result's dtype: integers that enter float arithmetic are converted first."""
         value = self.tensor(index)
