@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, sub
-from cutegen_core.propose.playbook.values import Size, Value, compute, product, reduce, squeeze
+from cutegen_core.propose.playbook.values import Size, Value, compute, diagonal, product, reduce, squeeze
 
 
 def mean_of(value: Value, axes: Sequence[int], keepdim: bool, correction: float = 0) -> Value:
@@ -110,7 +110,7 @@ def _nonzero(x: Value) -> Value:
 
 
 def _prod(call: OperationCall) -> Value:
-    """Return the product, in float64 for floats: in another order, a part of it may overflow that is small as a whole."""
+    """Return the product, in float64 for floats: in another order, a part of a small one may overflow."""
     wide = "float64" if call.node.dtype in FLOATS else call.node.dtype
     whole = reduce("times", cast(call.tensor(0), wide), call.integers(1, "dim"), call.flag(2, "keepdim"))
     return cast(whole, call.node.dtype)
@@ -137,11 +137,11 @@ def _spread_and_mean(root: bool) -> Callable[[OperationCall], dict[str, Value]]:
 
 
 RULES: Mapping[str, Rule] = {
-    "sum": _sum, "mean": _mean, "amax": _extreme("max"), 
-    "amin": _extreme("min"), "logsumexp": _logsumexp,
-    "var": lambda c: _variance(c, False), "std": lambda c: _variance(c, True),
-    "norm": _norm, "linalg_vector_norm": _norm, "linalg_norm": _linalg_norm, "dist": _dist, "prod": _prod,
-    "count_nonzero": _count_nonzero, "any": _some("max"), "all": _some("min"), "nansum": _nansum,
+    "sum": _sum, "mean": _mean, "amax": _extreme("max"), "amin": _extreme("min"), "logsumexp": _logsumexp,
+    "var": lambda c: _variance(c, False), "std": lambda c: _variance(c, True), "norm": _norm,
+    "linalg_vector_norm": _norm, "linalg_norm": _linalg_norm, "dist": _dist, "prod": _prod, "nansum": _nansum,
+    "count_nonzero": _count_nonzero, "any": _some("max"), "all": _some("min"),
+    "trace": lambda c: reduce("sum", diagonal(c.tensor(0)), (0,), False),
 }  # fmt: skip
 
 SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
