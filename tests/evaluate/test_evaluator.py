@@ -170,18 +170,18 @@ def test_sizes_in_which_several_ladders_end_run_once(shared, monkeypatch):
     """The kernel is taken for one whose threads wait too often for more than the smallest run of each ladder."""
     monkeypatch.setattr(near_benchmark, "OFTEN", -1)
     monkeypatch.setattr(full_sizes, "MOST_SWITCHES", -1)
-    source = SINGLE.replace("size = 9", "rows, columns = 9, 9").replace("randn(size)", "randn(rows, columns)")
+    source = SINGLE.replace("size = 9", "a, b, c, d = 9, 9, 9, 9").replace("randn(size)", "randn(a, b, c, d)")
     workloads = tuple(
-        Workload(f"{n}", role, {"rows": n, "columns": n + 1})
-        for n, role in ((10, WorkloadRole.EMULATOR), (40000, WorkloadRole.BENCHMARK))
+        Workload(f"{n}", role, dict.fromkeys("abcd", n))
+        for n, role in ((10, WorkloadRole.EMULATOR), (640, WorkloadRole.BENCHMARK))
     )
-    problem = Problem("two", "two", source, "here", workloads)
+    problem = Problem("four", "four", source, "here", workloads)
     evaluator = Evaluator(
         problem, shared.reference(problem), shared.executor, shared.compiler(), choose_device("sm_90a"),
         keep=lambda _: "kept",
     )  # fmt: skip
     found = evaluator.evaluate(Candidate(RELU, Author.PERSON, None), seed=1)
     assert found.passed, found.message
-    near = [verdict.workload for verdict in found.correctness.verdicts if verdict.workload.startswith("40000 at")]
+    near = [verdict.workload for verdict in found.correctness.verdicts if verdict.workload.startswith("640 at")]
     assert near
     assert len(near) == len(set(near))
