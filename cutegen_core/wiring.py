@@ -189,8 +189,8 @@ class Tools:
     def warm(self, progress: Progress) -> None:
         """Prepare what the first trial would otherwise wait for.
 
-        The compiler's packages are looked at, but it is not started: kernels are often found in its cache, and
-        otherwise the first one takes a second more.
+        The compiler's packages are looked at, but it is not started (`warm_compiler`): kernels are often found in its
+        cache, and otherwise the first one takes a second more.
         """
         with self._lock:
             device = choose_device(None)
@@ -203,6 +203,12 @@ class Tools:
                 peaks.measure(device, progress)
             except MachineError as error:  # kernels can be tried and timed without bounds, and the page says so
                 progress(f"no rooflines: {error}")
+
+    def warm_compiler(self) -> None:
+        """Start the compiler and precompile its headers, so that the first edit is compiled as fast as others."""
+        with self._lock:
+            compiler = self._compiler(choose_device(None).arch)
+        compiler.warm()
 
     def close(self) -> None:
         """End every worker and remove their files."""

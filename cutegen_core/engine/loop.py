@@ -31,6 +31,8 @@ POLL_S = 0.05
 SESSIONS_AT_ONCE = 8
 """So many sessions are attended to; of their trials fewer run at once, in turn (`wiring`)."""
 JOBS_AT_ONCE = {JobKind.GNN: 1, JobKind.EXPORT: 2, JobKind.BENCH: 1}
+SETTLED_S = 10.0
+"""An engine that is wanted for so long is likely to compile: what ends earlier does not pay for a warm compiler."""
 _STORE_PAUSE_S = 1.0
 _LONGEST_STORE_PAUSE_S = 30.0
 
@@ -63,6 +65,7 @@ class Engine:
         self._slots = [JobSlots(store, kind, count) for kind, count in JOBS_AT_ONCE.items()]
         self._old_exports = OldExports(store)
         self._checks = Checks(tools)
+        self._ended = threading.Event()
         self._active: dict[str, Future[None]] = {}
         self._works: dict[str, bool] = {}
         self._left_alone: set[str] = set()
@@ -74,6 +77,7 @@ class Engine:
         try:
             self._poll()
         finally:
+            self._ended.set()
             self._checks.close()
             for slots in self._slots:
                 slots.close()
@@ -196,6 +200,8 @@ class Engine:
             self._checks.open()
             self._tools.warm(lambda text: self._store.set_live(ENGINE_LINE, text))
             self._store.set_live(ENGINE_LINE, "")
+            if not self._ended.wait(SETTLED_S):
+                self._tools.warm_compiler()
         except CutegenError as error:
             self._say_not_ready(str(error))
         except Exception as error:  # noqa: BLE001 - thread boundary

@@ -45,8 +45,13 @@ from tests.patience import PATIENCE_S, wait_until
 class Cold(Tools):
     """Nothing here is compiled or run."""
 
+    compilers_warmed = 0
+
     def warm(self, progress):
         progress("nothing to warm")
+
+    def warm_compiler(self):
+        self.compilers_warmed += 1
 
 
 @pytest.fixture
@@ -85,6 +90,12 @@ def serve(store, kind=Cold):
     finally:
         tools.close()
     return tools
+
+
+@pytest.mark.parametrize(("settled_s", "warmed"), [(0.0, 1), (60.0, 0)])
+def test_an_engine_that_stays_warms_the_compiler(store, monkeypatch, settled_s, warmed):
+    monkeypatch.setattr(loop, "SETTLED_S", settled_s)
+    assert serve(store).compilers_warmed == warmed
 
 
 @contextmanager

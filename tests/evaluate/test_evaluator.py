@@ -7,6 +7,7 @@ import pytest
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.evidence import cost
 from cutegen_core.evaluate.evidence.proof import proof
+from cutegen_core.evaluate.stages import full_sizes, near_benchmark
 from cutegen_core.machine.device import choose_device
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.performance import BEST
@@ -163,3 +164,24 @@ def test_a_size_that_fits_is_smaller_for_a_kernel_with_more_threads_than_the_emu
     found = evaluator.evaluate(Candidate(MANY_THREADS, Author.PERSON, None), seed=1)
     assert found.passed, found.message
     assert found.correctness.sizes == ("judged up to size = 1250 of 5000; the sizes of own together were not run here",)
+
+
+def test_sizes_in_which_several_ladders_end_run_once(shared, monkeypatch):
+    """The kernel is taken for one whose threads wait too often for more than the smallest run of each ladder."""
+    monkeypatch.setattr(near_benchmark, "OFTEN", -1)
+    monkeypatch.setattr(full_sizes, "MOST_SWITCHES", -1)
+    source = SINGLE.replace("size = 9", "a, b, c, d = 9, 9, 9, 9").replace("randn(size)", "randn(a, b, c, d)")
+    workloads = tuple(
+        Workload(f"{n}", role, dict.fromkeys("abcd", n))
+        for n, role in ((10, WorkloadRole.EMULATOR), (640, WorkloadRole.BENCHMARK))
+    )
+    problem = Problem("four", "four", source, "here", workloads)
+    evaluator = Evaluator(
+        problem, shared.reference(problem), shared.executor, shared.compiler(), choose_device("sm_90a"),
+        keep=lambda _: "kept",
+    )  # fmt: skip
+    found = evaluator.evaluate(Candidate(RELU, Author.PERSON, None), seed=1)
+    assert found.passed, found.message
+    near = [verdict.workload for verdict in found.correctness.verdicts if verdict.workload.startswith("640 at")]
+    assert near
+    assert len(near) == len(set(near))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cutegen_core.evaluate.stages.full_sizes import OFTEN, ChosenRun, describe_sizes, find_affordable, plan_runs
 from cutegen_core.evaluate.stages.other_values import choose_values, replace_values
@@ -27,6 +27,7 @@ class NearBenchmark:
     Attributes:
         test_once: makes each of these runs, and judges it.
         sizes: how far towards each benchmark's sizes the candidate was judged, in words.
+        passed: names of the workloads that passed: ladders often end in the same sizes.
     """
 
     problem: Problem
@@ -36,6 +37,7 @@ class NearBenchmark:
     verdicts: RunVerdicts
     sizes: list[str]
     test_once: Callable[[Sequence[OneRun]], StageFailure | None]
+    passed: set[str] = field(default_factory=set)
 
     def test(self) -> StageFailure | None:
         """Run near each benchmark's sizes; report a launch that is made only there."""
@@ -83,8 +85,12 @@ class NearBenchmark:
         return None if slow else failure, slow
 
     def _test_size(self, one: ChosenRun, runs: Sequence[OneRun]) -> StageFailure | None:
-        """Make these runs at one size; what takes too long leaves no verdict: nothing is known about the kernel."""
+        """Make those of these runs at one size that were not made; what takes too long leaves no verdict, since nothing
+        is known about the kernel."""
+        runs = [run for run in runs if run.workload.name not in self.passed]
         failure = self.test_once(runs)
+        if failure is None:
+            self.passed.update(run.workload.name for run in runs)
         if failure is None or failure.status is not Status.TIMEOUT:
             return failure
         slow = self.verdicts.kept.pop()
