@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -369,3 +370,12 @@ def test_a_role_is_written_as_role_and_who(role, capsys):
         cli.main(["run", "--problem", "silu_and_mul", "--strategy", "astra", "--role", role])
     assert ended.value.code == 2
     assert "is none of" in capsys.readouterr().err
+
+
+def test_a_taken_port_is_named_with_what_to_do(capfd):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert cli.main(["app", "--no-browser", "--port", str(port)]) == 2
+    assert f"port {port} cannot be used: Address already in use" in capfd.readouterr().err
