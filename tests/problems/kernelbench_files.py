@@ -290,6 +290,10 @@ BAD = {
         ),
         "cannot be reduced for the emulator",
     ),
+    "infinite_output": (
+        _file("def forward(self, x):\n    return x.masked_fill(x < 0.5, -torch.inf)", "n = 4096", "torch.rand(n, n)"),
+        "gives NaN or Inf on given inputs",
+    ),
     "complex_numbers": (
         _file("def forward(self, x):\n    return torch.fft.fft(x)", "n = 8192", "torch.rand(n, n)"),
         "complex64",

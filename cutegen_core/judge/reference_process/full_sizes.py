@@ -163,7 +163,7 @@ class _FullSizeSearch:
     def _run(self, sizes: Sizes) -> SizedRun | None:
         text = problem_source.with_sizes(self._source, self._slots, sizes)
         try:
-            cost = self._probe.cost(text, self._origin)
+            cost = self._probe.forward(text, self._origin).cost
         except ProblemError:
             return None
         changed = tuple(name for name, value in sizes.items() if value != self._benchmark[name])

@@ -34,7 +34,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cutegen_core.judge.reference_process.loading.fake_modules import converted_anew
 from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate, tensor_spec
-from cutegen_core.judge.reference_process.reduction import Cost
+from cutegen_core.judge.reference_process.reduction import Call, Cost, Forward
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
 from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
@@ -69,8 +69,8 @@ def needs_values(error: ProblemError) -> bool:
     return isinstance(cause, _WITHOUT_VALUES) or ".numpy()" in str(cause) or "data-dependent" in str(cause).lower()
 
 
-def cost_of(live: Live) -> Cost:
-    """Return the cost of one forward.
+def forward_of(live: Live) -> Forward:
+    """Return what one forward does.
 
     Raises:
         ProblemError: the forward failed.
@@ -78,21 +78,38 @@ def cost_of(live: Live) -> Cost:
     elements = sum(t.numel() for t in live.tensors.values())
     with FlopCounterMode(display=False) as flops, _ElementCounter() as counter:
         signature_of(live)
-    return Cost(elements + counter.elements, int(flops.get_total_flops()))
+    return Forward(Cost(elements + counter.elements, int(flops.get_total_flops())), tuple(counter.calls))
 
 
 class _ElementCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Adds up the elements of every computed tensor; views count nothing."""
+    """Adds up the elements of every computed tensor, of which views have none, and lists the calls."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.elements = 0
+        self.calls: list[Call] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
         result = func(*args, **(kwargs or {}))
         if not func.is_view:
             self.elements += sum(t.numel() for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor))
+        repeated = _repeated(args, result) if torch.Tag.pointwise in func.tags else frozenset()
+        self.calls.append(Call(str(func), repeated))
         return result
+
+
+def _repeated(args: Any, result: Any) -> frozenset[tuple[int, int]]:  # noqa: ANN401
+    """Return the operands that a pointwise operation repeats, each with the dimension, counted from the last."""
+    if not isinstance(result, torch.Tensor):
+        return frozenset()
+    operands = [arg for arg in args if isinstance(arg, torch.Tensor)]
+    extents = list(reversed(result.shape))
+    return frozenset(
+        (number, place)
+        for number, operand in enumerate(operands)
+        for place, (own, full) in enumerate(zip(reversed(operand.shape), extents, strict=False))
+        if own == 1 and full != 1
+    )
 
 
 def output_specs(outputs: tuple[torch.Tensor, ...], origin: str) -> tuple[TensorSpec, ...]:

@@ -7,7 +7,7 @@ import pytest
 
 from cutegen_core.judge.problem_source import find_size_slots, parse
 from cutegen_core.judge.reference_process.full_sizes import BUDGET, find_full_sizes
-from cutegen_core.judge.reference_process.reduction import Cost
+from cutegen_core.judge.reference_process.reduction import Cost, Forward
 from cutegen_core.records.errors import ProblemError
 
 HEAD = "class Model: pass\ndef get_inputs(): return []\n"
@@ -19,7 +19,7 @@ class Probe:
     def __init__(self, holds=lambda sizes: True, flops=False):
         self.holds, self.flops, self.asked = holds, flops, 0
 
-    def cost(self, source, origin):
+    def forward(self, source, origin):
         self.asked += 1
         sizes = {}
         exec(source, sizes)
@@ -27,7 +27,7 @@ class Probe:
         if not self.holds(numbers):
             raise ProblemError("tied")
         total = prod(numbers.values())
-        return Cost(1, total) if self.flops else Cost(total, 0)
+        return Forward(Cost(1, total) if self.flops else Cost(total, 0))
 
     def run(self, source, origin, values):
         raise AssertionError("only counted")
