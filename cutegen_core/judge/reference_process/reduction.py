@@ -40,7 +40,7 @@ from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Values, Workload, WorkloadRole
 
 
-class Call(NamedTuple):
+class TracedCall(NamedTuple):
     """One operation of a forward.
 
     Attributes:
@@ -73,7 +73,7 @@ class Forward:
     """What one forward does: its operations in order, and their cost."""
 
     cost: Cost
-    calls: tuple[Call, ...] = ()
+    calls: tuple[TracedCall, ...] = ()
 
     def does_as(self, other: Forward) -> bool:
         """Return whether both do the same operations, and this one broadcasts nothing that the other does not."""

@@ -34,7 +34,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cutegen_core.judge.reference_process.loading.fake_modules import converted_anew
 from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate, tensor_spec
-from cutegen_core.judge.reference_process.reduction import Call, Cost, Forward
+from cutegen_core.judge.reference_process.reduction import Cost, Forward, TracedCall
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
 from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
@@ -87,14 +87,14 @@ class _ElementCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.elements = 0
-        self.calls: list[Call] = []
+        self.calls: list[TracedCall] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
         result = func(*args, **(kwargs or {}))
         if not func.is_view:
             self.elements += sum(t.numel() for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor))
         repeated = _repeated(args, result) if torch.Tag.pointwise in func.tags else frozenset()
-        self.calls.append(Call(str(func), repeated))
+        self.calls.append(TracedCall(str(func), repeated))
         return result
 
 
