@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from cutegen_core.trajectory.store import Store
 from tests.few_runs import few_runs_file
 from tests.patience import PATIENCE_S, wait_until
 from tests.places import DATA, ROOT
+from tests.serving import free_port
 
 RELU = DATA / "relu.cu"
 
@@ -379,3 +381,14 @@ def test_a_taken_port_is_named_with_what_to_do(capfd):
         port = taken.getsockname()[1]
         assert cli.main(["app", "--no-browser", "--port", str(port)]) == 2
     assert f"port {port} cannot be used: Address already in use" in capfd.readouterr().err
+
+
+def test_the_process_becomes_the_server(monkeypatch, tmp_path):
+    """A server that was a child of it went on when `cutegen app` was ended by another signal than Ctrl+C."""
+    become = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "execv", lambda program, arguments: become.append((program, arguments)))
+    cli.main(["app", "--no-browser", "--port", str(free_port())])
+    ((program, arguments),) = become
+    assert (program, arguments[:4]) == (sys.executable, [sys.executable, "-m", "streamlit", "run"])
+    assert Path(arguments[4]).name == "app.py"

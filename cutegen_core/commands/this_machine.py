@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,7 +19,9 @@ def serve(arguments: argparse.Namespace) -> int:
     script = _app()
     _raise_if_taken(arguments.port)
     options = [f"--server.port={arguments.port}", f"--server.headless={str(arguments.no_browser).lower()}"]
-    return subprocess.call([sys.executable, "-m", "streamlit", "run", str(script), *options], cwd=script.parent)
+    os.chdir(script.parent)
+    # This process becomes the server: whoever ends it, by whatever signal, ends the server.
+    os.execv(sys.executable, [sys.executable, "-m", "streamlit", "run", str(script), *options])
 
 
 def _raise_if_taken(port: int) -> None:
