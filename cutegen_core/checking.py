@@ -98,5 +98,5 @@ def _strict(value: object) -> object:
 def _unreadable(data: bytes, error: KernelFileError) -> Trial:
     """Return the verdict on a file that cannot be read as a kernel file."""
     patch = StageResult(Stage.PATCH, StageStatus.FAILED, 0.0, Status.REJECTED)
-    diagnostic = Diagnostic(error.line, "error", str(error), "plan")
+    diagnostic = Diagnostic(error.line, "error", error.what, "plan")
     return Trial(content_key(data), Status.REJECTED, (patch,), ExecutorKind.CPU, str(error), (diagnostic,))

@@ -3,10 +3,12 @@
 import json
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +19,7 @@ from cutegen_core.trajectory.store import Store
 from tests.few_runs import few_runs_file
 from tests.patience import PATIENCE_S, wait_until
 from tests.places import DATA, ROOT
+from tests.serving import free_port
 
 RELU = DATA / "relu.cu"
 
@@ -369,3 +372,23 @@ def test_a_role_is_written_as_role_and_who(role, capsys):
         cli.main(["run", "--problem", "silu_and_mul", "--strategy", "astra", "--role", role])
     assert ended.value.code == 2
     assert "is none of" in capsys.readouterr().err
+
+
+def test_a_taken_port_is_named_with_what_to_do(capfd):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert cli.main(["app", "--no-browser", "--port", str(port)]) == 2
+    assert f"port {port} cannot be used: Address already in use" in capfd.readouterr().err
+
+
+def test_the_process_becomes_the_server(monkeypatch, tmp_path):
+    """A server that was a child of it went on when `cutegen app` was ended by another signal than Ctrl+C."""
+    become = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "execv", lambda program, arguments: become.append((program, arguments)))
+    cli.main(["app", "--no-browser", "--port", str(free_port())])
+    ((program, arguments),) = become
+    assert (program, arguments[:4]) == (sys.executable, [sys.executable, "-m", "streamlit", "run"])
+    assert Path(arguments[4]).name == "app.py"

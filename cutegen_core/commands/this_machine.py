@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
+import os
+import socket
 import sys
 from pathlib import Path
 
@@ -16,8 +17,23 @@ from cutegen_core.records.errors import UsageError
 
 def serve(arguments: argparse.Namespace) -> int:
     script = _app()
+    _raise_if_taken(arguments.port)
     options = [f"--server.port={arguments.port}", f"--server.headless={str(arguments.no_browser).lower()}"]
-    return subprocess.call([sys.executable, "-m", "streamlit", "run", str(script), *options], cwd=script.parent)
+    os.chdir(script.parent)
+    # This process becomes the server: whoever ends it, by whatever signal, ends the server.
+    os.execv(sys.executable, [sys.executable, "-m", "streamlit", "run", str(script), *options])
+
+
+def _raise_if_taken(port: int) -> None:
+    with socket.socket() as asked:
+        asked.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does: an ended one may linger
+        try:
+            asked.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise UsageError(
+                f"port {port} cannot be used: {error.strerror}. Perhaps the workbench is open already, at "
+                f"http://127.0.0.1:{port}; --port N takes another port."
+            ) from error
 
 
 def _app() -> Path:

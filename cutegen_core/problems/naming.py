@@ -54,6 +54,7 @@ class _ModelWords:
         self._functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         self._is_called = next(filter(None, map(_assigned_to_model, tree.body)), "")
         self._layers: dict[str, list[str]] = {}
+        self._variables: dict[str, str] = {}
 
     def name(self) -> str:
         if self._is_called and self._is_called != MODEL:
@@ -62,6 +63,8 @@ class _ModelWords:
         methods = {n.name: n for n in model.body if isinstance(n, ast.FunctionDef)} if model else {}
         if "__init__" in methods:
             self._read_layers(methods["__init__"])
+        if "forward" in methods:
+            self._read_variables(methods["forward"])
         found = list(self._words(methods["forward"])) if "forward" in methods else []
         own = [word for word in found if word in self._classes or word in self._functions]
         return _joined(own or [word for word in found if word not in _SAYS_LITTLE] or found)
@@ -72,6 +75,14 @@ class _ModelWords:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
                 self._layers[node.targets[0].attr] = list(self._words(node.value))
 
+    def _read_variables(self, forward: ast.FunctionDef) -> None:
+        """Note the variables, and of which attribute of the model each is a member (`for x in self.blocks`), if any."""
+        for node in ast.walk(forward):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                self._variables.setdefault(node.id, "")
+            if isinstance(node, ast.For) and isinstance(node.target, ast.Name) and _is_of_self(node.iter):
+                self._variables[node.target.id] = _called(node.iter)
+
     def _words(self, node: ast.AST) -> Iterator[str]:
         """Yield what is computed below a node, in the order of the computation."""
         for child in ast.iter_child_nodes(node):
@@ -80,6 +91,8 @@ class _ModelWords:
             called = _called(node.func)
             if called in self._layers and _is_of_self(node.func):
                 yield from self._layers[called]
+            elif isinstance(node.func, ast.Name) and called in self._variables:
+                yield from self._layers.get(self._variables[called], ())
             elif called not in _MOVES:
                 yield called
         elif isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:

@@ -24,11 +24,12 @@ class KernelFileError(CutegenError):
 
     Attributes:
         line: 1-based line in the kernel file, 0 for the whole file.
+        what: the message without the line, for those who show that apart.
     """
 
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(f"line {line}: {message}" if line else message)
-        self.line = line
+        self.line, self.what = line, message
 
 
 class ProblemError(CutegenError):

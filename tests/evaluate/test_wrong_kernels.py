@@ -49,6 +49,7 @@ def test_a_plan_that_does_not_fit_says_why(benches, case):
     source, words = CASES[case]
     trial = benches["relu"].evaluate(Candidate(source, Author.PERSON), seed=11)
     assert (trial.status, words in trial.message) == (Status.REJECTED, True), f"{trial.status}: {trial.message}"
+    assert trial.message == f"line {trial.diagnostics[0].line}: {trial.diagnostics[0].message}"  # the line once only
 
 
 def test_a_failing_line_is_named(benches):

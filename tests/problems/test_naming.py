@@ -37,6 +37,13 @@ NORM = "class GroupedRMSNorm(nn.Module):\n    pass"
         ("", "pass", "return x + y", "add"),
         (NORM, "self.norm = GroupedRMSNorm()", "return F.gelu(self.norm(x))", "grouped_rms_norm"),
         ("def swiglu(a, b):\n    return a", "pass", "return swiglu(x, y.sum())", "swiglu"),
+        (
+            NORM,
+            "self.all = nn.ModuleList([GroupedRMSNorm()])",
+            "for b in self.all: x = b(x)\n        return x",
+            "grouped_rms_norm",
+        ),
+        ("", "pass", "f = F.silu if self.training else F.relu; return f(x)", "problem"),
         ("", "pass", "return x", "problem"),
         ("", "pass", "return torch.gelu(", "problem"),
         ("", "pass", "return x.größe()", "gre"),

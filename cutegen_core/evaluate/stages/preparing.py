@@ -127,7 +127,7 @@ def plan_candidate(
             return planned
         return replace(_plan(apart, signatures, device), on_gpu=planned)
     except KernelFileError as error:
-        return StageFailure(Status.REJECTED, str(error), (Diagnostic(error.line, "error", str(error), "plan"),))
+        return StageFailure(Status.REJECTED, str(error), (Diagnostic(error.line, "error", error.what, "plan"),))
 
 
 def _plan(kernel: KernelFile, signatures: Mapping[str, Signature], device: Device) -> PlannedKernel:

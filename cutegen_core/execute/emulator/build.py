@@ -16,7 +16,7 @@ from cutegen_core.execute.emulator import machine_code
 from cutegen_core.execute.emulator.architecture import write_macros
 from cutegen_core.execute.emulator.candidate_source import PLAN_FILE, SourceError, translate
 from cutegen_core.execute.emulator.compiling import LOG_BYTES, MEMORY_BYTES, run_compiler
-from cutegen_core.execute.emulator.installation import Installation
+from cutegen_core.execute.emulator.installation import Installation, raise_if_full
 from cutegen_core.execute.port import Built
 from cutegen_core.kernel.kernel_file import PROGRAM_NAME, KernelFile
 from cutegen_core.machine import toolchain
@@ -108,9 +108,11 @@ def _compile(
     done = run_compiler(installed, command, scratch, timeout_s)
     if done.limit or done.returncode != 0:
         _check_prelude(done.output, installed)
+        raise_if_full(done.output, scratch)
         return _judge(done, names, started, timeout_s, "the emulator's compiler failed without a message")
     made = machine_code.make(installed, scratch, timeout_s)
     if made.limit or made.returncode != 0:
+        raise_if_full(made.output, scratch)
         return _judge(made, names, started, timeout_s, "the kernel does not link")
     _keep(scratch, folder, names)
     return _pass(folder, started, log=done.output)

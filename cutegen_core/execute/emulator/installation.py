@@ -25,6 +25,8 @@ from cutegen_core.machine import toolchain
 from cutegen_core.machine.package import PACKAGE
 from cutegen_core.records.errors import MachineError
 
+_LEAST_FREE_BYTES = 64 << 20
+"""With less a build may have run out of space, though it has given back some since."""
 _TIMEOUT_S = 900.0
 # What the prelude instantiates it has done: else each candidate would do it again, 0.1 s of a core, to the same code.
 # Ignore the headers' times, which change with a new checkout: their content is in the folder's name.
@@ -125,7 +127,17 @@ def _run_ninja(folder: Path, cache: Path, edges: Sequence[str]) -> None:
             f"building the emulator took more than {_TIMEOUT_S:g} s; is the machine overloaded?"
         ) from error
     if done.returncode != 0:
+        raise_if_full(done.stdout, folder)
         raise MachineError(f"the emulator cannot be built in {folder}:\n{done.stdout[-4000:]}{done.stderr[-1000:]}")
+
+
+def raise_if_full(output: str, folder: Path) -> None:
+    """Raise MachineError if a compiler ended because the disk is full, which is no kernel's fault.
+
+    A kernel can print the words, too; so the disk is asked.
+    """
+    if "No space left on device" in output and shutil.disk_usage(folder).free < _LEAST_FREE_BYTES:
+        raise MachineError(f"no space is left in {folder}: free some, or set CUTEGEN_HOME to a larger disk.")
 
 
 def _header_edges(compiler: HostCompiler, include_flags: Sequence[str]) -> list[str]:

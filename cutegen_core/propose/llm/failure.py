@@ -57,7 +57,8 @@ def _status_failure(error: openai.APIStatusError, settings: ModelSettings, key: 
     said = f" The server says: {words}" if words else ""
     if status in (401, 403):
         held = f"the key from {key.source}" if key else "a request without a key"
-        advice = "Check the key and what it may use; see Setup for where keys are looked for."
+        late = "" if key else " CUTEGEN_API_KEY counts only if the engine was started with it."
+        advice = f"Check the key and what it may use; see Setup for where keys are looked for.{late}"
         return Failure(
             ModelErrorKind.AUTH, f"{held} was refused ({status}). {advice}{said}", status=status, words=words
         )

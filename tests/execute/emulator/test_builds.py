@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from cutegen_core.execute.emulator import build, compiling, host_compiler, machine_code
+from cutegen_core.execute.emulator import build, compiling, host_compiler, installation, machine_code
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.records.errors import MachineError
 from cutegen_core.records.trial import Status
 from tests.adversarial.corpus import named
 from tests.execute.emulator.emulated import Harness, kernel, not_asked, one
@@ -103,3 +104,14 @@ def test_an_error_in_a_header_is_named_by_the_line_that_includes_it() -> None:
     assert [d.line for d in found] == [14, 14, 20, 0]
     assert found[0].message == "the emulator cannot read the header that line 14 includes: no assembly here"
     assert found[2].message == "an own one"
+
+
+def test_a_full_disk_is_no_fault_of_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words alone say nothing: a kernel prints them with #error."""
+    said = "candidate.cpp:3:2: error: No space left on device\n"
+    monkeypatch.setattr(installation, "_LEAST_FREE_BYTES", 0)
+    installation.raise_if_full(said, tmp_path)
+    monkeypatch.setattr(installation, "_LEAST_FREE_BYTES", 1 << 62)
+    installation.raise_if_full("candidate.cpp:3:2: error: expected ';'\n", tmp_path)
+    with pytest.raises(MachineError, match="no space is left in"):
+        installation.raise_if_full(said, tmp_path)

@@ -67,8 +67,8 @@ def import_kernel(
     try:
         text = kernel_file.decode(text)
     except KernelFileError as error:
-        what = str(error).removeprefix(f"line {error.line}: ")
-        raise UsageError(f"{file}:{error.line}: {what}" if error.line else f"{file}: {what}") from error
+        where = f"{file}:{error.line}" if error.line else str(file)
+        raise UsageError(f"{where}: {error.what}") from error
     if len(text) > LONGEST:
         raise UsageError(
             f"{file}: longer than {LONGEST >> 10} KiB: import the file that has the kernel, not all of it."
