@@ -55,7 +55,12 @@ def columns_by_vectors(region: Region, name: str, naming: Naming, suffix: str) -
     per_result = bool(k.statements.before) or any(t.counted and t.varies for t in k.inputs)
     per_result |= any(term.tensor is not None for one in k.statements.passes for term in one.after)
     piece.code = render(
-        "columns_tiles.cu.j2", k=k, whole=whole, width=width, repeated=repeated, per_result=per_result,
+        "columns_tiles.cu.j2",
+        k=k,
+        whole=whole,
+        width=width,
+        repeated=repeated,
+        per_result=per_result,
         at_a_time=_AT_A_TIME,
     )
     grid = f"ceil_div({k.rows}, {across} * ({width} if {whole} else 1))"
