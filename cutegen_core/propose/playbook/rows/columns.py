@@ -44,7 +44,8 @@ def columns_by_vectors(region: Region, name: str, naming: Naming, suffix: str) -
     repeated = [t for t in k.inputs if t.copied and region.outer[-1].stride(accesses[t.name]).text == "0"]
     held = [t for t in k.inputs if t.copied and t not in repeated]
     shares, most = _divide(cols, _HELD_BYTES // (width * sum(max(4, ITEMSIZE[accesses[t.name].dtype]) for t in held)))
-    across = piece.param("BX", 32 * -(-4 // shares), 32, 64, 128)
+    wide = _results_across(shares, whole=region.outer[-1].extent.size % width == 0 and cols == shares * most)
+    across = piece.param("BX", wide, *sorted({32, 64, wide}))
     share = piece.param("BY", shares, *sorted({4, 8, _MOST_SHARES, shares}))
     items = piece.param("ITEMS", most, *sorted({2, 4, 8, most}))
     resident = piece.param("RESIDENT", 768 if most > 8 else 1024, 512, 768, 1024)
@@ -79,6 +80,11 @@ def _divide(cols: int, most: int) -> tuple[int, int]:
         return _MOST_SHARES, _AT_A_TIME
     shares = next((n for n in enough if cols % n == 0), enough[0])
     return shares, -(-cols // shares)
+
+
+def _results_across(shares: int, *, whole: bool) -> int:
+    """Return how many threads lie across, so that a block has 128 to 288: 16 only where vectors make up for it."""
+    return 16 if shares > 8 and whole else 32 * -(-4 // shares)
 
 
 def _whole(k: RowsKernel, accesses: list[TensorAccess], width: int) -> str:
