@@ -25,7 +25,7 @@ def render_engine() -> None:
 
     line = views.engine_line(data.store())
     if engine.is_running():
-        note("ok", f"The engine is running. {line}")
+        note("ok", f"The engine is running: {line}" if line else "The engine is running.")
     else:
         note("warning", "The engine is not running. It restarts within seconds; its log says why it stopped.")
 

@@ -29,6 +29,7 @@ if _WORKER:
 else:
     _home = Path(_run.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-tests-", ignore_cleanup_errors=True)))
 os.environ["CUTEGEN_HOME"] = str(_home)
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # torch's threads would wait for one another by computing
 
 IMPORTED = pytest.StashKey[frozenset[str]]()
 """The modules that collecting the tests has imported."""

@@ -23,7 +23,7 @@ from benchmarks.recording.session import Person
 from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.problems import library
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, StudyKind
-from cutegen_core.records.event import AnsweredBy, SessionCreated, SessionState
+from cutegen_core.records.event import AnsweredBy, SessionCreated, SessionState, StageEnded
 from cutegen_core.records.performance import COMPILED, EAGER
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind
@@ -36,6 +36,7 @@ from cutegen_core.wiring import Tools
 
 OWN = Path(__file__).parent / "recorded"
 RECORDINGS = Path(__file__).parents[2] / "assets" / "recordings"
+_TELL_S = 2.0
 BUILT_IN = ("softmax", "layernorm", "matmul_square")
 
 
@@ -54,10 +55,13 @@ class _Recorder:
         person = Person(self._store, self._tools, session)
         enough = threading.Timer(self._chosen.seconds, self._stop, [session])
         enough.start()
+        done = threading.Event()
+        threading.Thread(target=self._tell, args=(session, done), daemon=True).start()
         try:
             state = person.looks()
         finally:
             enough.cancel()
+            done.set()
         state = self._end(person, state)
         for step in state.steps:
             print(f"  step {step.number}: {step.idea}: {step.status} {step.outcome} {self._times(state, step.number)}")
@@ -93,6 +97,20 @@ class _Recorder:
     def _stop(self, session: str) -> None:
         self._store.submit(session, Decision(DecisionKind.STOP))
 
+    def _tell(self, session: str, done: threading.Event) -> None:
+        """Print each stage as it ends and what a long one does: a run that is cut off says where its time went."""
+        begun, seen, told = time.monotonic(), 0, ""
+        while not done.wait(_TELL_S):
+            ended = []
+            for recorded in self._store.events(session, seen):
+                seen = recorded.seq
+                if isinstance(recorded.event, StageEnded):
+                    ended.append(_describe(recorded.event))
+            live = self._store.live(session).rpartition("\n")[2]
+            for line in [*ended, *([live] if live != told else [])]:
+                print(f"    {time.monotonic() - begun:6.1f} s {line}", flush=True)
+            told = live
+
     def _end(self, person: Person, state: State) -> State:
         """Accept the best kernel, unless that is done, and profile it."""
         if state.best is None:
@@ -109,6 +127,10 @@ class _Recorder:
             return ""
         against = [f"{s.ratio:.2f}x {s.baseline}" for s in timed.speedups if s.baseline in (EAGER, COMPILED)]
         return f"{timed.candidate.median_us:.1f} us {', '.join(against)}"
+
+
+def _describe(event: StageEnded) -> str:
+    return f"step {event.step}: {event.result.stage} {event.result.status} in {event.result.seconds:.1f} s"
 
 
 def _load(name: str) -> Problem:

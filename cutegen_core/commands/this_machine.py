@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cutegen_core import PACKAGE
 from cutegen_core.doctor.report import measure, run_checks
+from cutegen_core.machine.package import PACKAGE
 from cutegen_core.printing import print_json
 from cutegen_core.records import as_json
 from cutegen_core.records.errors import UsageError

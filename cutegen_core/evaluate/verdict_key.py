@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from cutegen_core import PACKAGE
 from cutegen_core.machine import toolchain
+from cutegen_core.machine.package import PACKAGE
 from cutegen_core.machine.source_digest import digest
 
 ROOMS = ("evaluate", "execute", "judge", "kernel", "machine", "records")

@@ -16,8 +16,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from cutegen_core import PACKAGE
 from cutegen_core.machine import toolchain
+from cutegen_core.machine.package import PACKAGE
 from cutegen_core.machine.source_digest import digest
 from cutegen_core.machine.worker import Message
 from cutegen_core.machine.workspace import cache_dir

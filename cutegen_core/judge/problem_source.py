@@ -68,8 +68,17 @@ def parse(source: str, origin: str) -> ast.Module:
     defined = _defined_names(tree)
     for needed in ("Model", "get_inputs"):
         if needed not in defined:
-            raise ProblemError(f"{origin}: has no {needed}; KernelBench's shape is Model, get_inputs, get_init_inputs.")
+            shape = "KernelBench's shape is Model, get_inputs, get_init_inputs"
+            raise ProblemError(f"{origin}: has no {needed}{_named_otherwise(tree, needed)}; {shape}.")
     return tree
+
+
+def _named_otherwise(tree: ast.Module, needed: str) -> str:
+    """Return what to do where the file's only module has another name."""
+    modules = [n for n in tree.body if isinstance(n, ast.ClassDef) and any("Module" in ast.unparse(b) for b in n.bases)]
+    if needed != "Model" or len(modules) != 1:
+        return ""
+    return f", but the module {modules[0].name}: rename it, or add `Model = {modules[0].name}`"
 
 
 def find_size_slots(tree: ast.Module) -> Mapping[str, SizeSlot]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from cutegen_core import PACKAGE
+from cutegen_core.machine.package import PACKAGE
 from cutegen_core.records import as_json
 from cutegen_core.records.event import AnsweredBy, SessionState
 from cutegen_core.records.trial import ExecutorKind

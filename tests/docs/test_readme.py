@@ -5,7 +5,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from cutegen_core import PACKAGE
+from cutegen_core.machine.package import PACKAGE
 from tests.places import ROOT
 
 README = ROOT / "README.md"

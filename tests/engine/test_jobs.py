@@ -31,8 +31,9 @@ from tests.patience import PATIENCE_S, SOON_S, wait_until
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+def store(tmp_path: Path, workspace_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     monkeypatch.setenv("CUTEGEN_HOME", str(tmp_path))
+    (tmp_path / "cache").symlink_to(workspace_home / "cache")  # an engine would begin to build the emulator
     monkeypatch.setitem(job_slot.PROGRAMS, JobKind.GNN, job_slot.PROGRAMS[JobKind.GNN]._replace(module=DOUBLE))
     made = Store()
     yield made

@@ -76,6 +76,23 @@ def stages(trial):
     return [(result.stage, result.status) for result in trial.stages[:3]]
 
 
+class Listening(SilentWatch):
+    def __init__(self):
+        self.lines = []
+
+    def say(self, text):
+        self.lines.append(text)
+
+
+def test_the_tests_say_how_far_they_are_and_how_long_they_took(evaluator):
+    """Before, a stage of many runs was said to have taken no time, and nothing was said while they ran."""
+    watch = Listening()
+    trial = evaluator.evaluate(Candidate(RELU, Author.PERSON), seed=1, watch=watch)
+    assert "testing meanwhile: workload small" in watch.lines
+    runs = sum(verdict.seconds for verdict in trial.correctness.verdicts)
+    assert next(result.seconds for result in trial.stages if result.stage is Stage.TEST) > runs / 4
+
+
 @pytest.mark.parametrize(
     ("source", "status"), [(RELU, Status.PASSED), (WRONG, Status.INCORRECT_NUMERICAL)], ids=["right", "wrong"]
 )

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from cutegen_core import PACKAGE
 from cutegen_core.evaluate import verdict_key
 from cutegen_core.evaluate.verdict_key import ROOMS, judge_digest
 from cutegen_core.machine import toolchain
+from cutegen_core.machine.package import PACKAGE
 from cutegen_core.machine.source_digest import digest
 
 VERSIONS = {"torch": "2.13.0", "nvidia-cutlass": "4.2.0.0"}

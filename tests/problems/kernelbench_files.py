@@ -178,7 +178,8 @@ GOOD = {
     ),
     "lstm": _file(
         "def __init__(self, fin, hidden, layers):\n    super().__init__()\n"
-        "    self.lstm = nn.LSTM(fin, hidden, layers, batch_first=True)\n    self.fc = nn.Linear(hidden, 10)\n\n"
+        "    self.lstm = nn.LSTM(fin, hidden, layers, batch_first=True, dropout=0.3)\n"
+        "    self.fc = nn.Linear(hidden, 10)\n\n"
         "def forward(self, x):\n    out, state = self.lstm(x)\n    return self.fc(out[:, -1, :])",
         "batch_size = 10\nsequence_length = 512\ninput_size = 128\nhidden_size = 256\nnum_layers = 6",
         "torch.rand(batch_size, sequence_length, input_size)",
@@ -239,6 +240,19 @@ GOOD = {
         "n = 4099\nm = 173",
         "torch.randn(m, n)",
     ),
+    "dataclass_in_and_out": _file(
+        "def forward(self, batch):\n    return Batch(batch.x * batch.scale, [batch.x + 1.0])",
+        "n = 8192",
+        "Batch(torch.randn(n, n), [torch.randn(n)])",
+        head="from dataclasses import dataclass\n\n@dataclass(frozen=True)\nclass Batch:\n    x: object\n"
+        "    more: list\n\n    @property\n    def scale(self):\n        return self.more[0]\n",
+    ),
+    "mapping_of_its_own": _file(
+        "def forward(self, x):\n    return Output(first=x.exp(), second=None, third=x.mean(1))",
+        "n = 8192",
+        "torch.randn(n, n)",
+        head="from collections import OrderedDict\n\nclass Output(OrderedDict):\n    pass\n",
+    ),
     "fifty_gigabytes": _file(
         "def forward(self, x):\n    return torch.relu(x)",
         "rows = 131072\ncolumns = 131072",
@@ -276,6 +290,10 @@ BAD = {
         ),
         "cannot be reduced for the emulator",
     ),
+    "infinite_output": (
+        _file("def forward(self, x):\n    return x.masked_fill(x < 0.5, -torch.inf)", "n = 4096", "torch.rand(n, n)"),
+        "gives NaN or Inf on given inputs",
+    ),
     "complex_numbers": (
         _file("def forward(self, x):\n    return torch.fft.fft(x)", "n = 8192", "torch.rand(n, n)"),
         "complex64",
@@ -283,6 +301,24 @@ BAD = {
     "no_tensor_output": (
         _file("def forward(self, x):\n    return 3", "n = 8192", "torch.rand(n)"),
         "returns no tensor",
+    ),
+    "number_among_outputs": (
+        GOOD["elementwise"].replace("return F", "return x, x.shape[0]  #"),
+        "forward returns the number",
+    ),
+    "object_with_tensors_out": (
+        GOOD["elementwise"].replace("return F", "return x, Box(x)  #")
+        + "\n\nclass Box:\n    def __init__(self, held):\n        self.held = held\n",
+        "forward returns tensors in an object of class Box",
+    ),
+    "object_with_tensors_in": (
+        GOOD["elementwise"].replace("return [torch.rand(batch_size, dim)", "return [Held()")
+        + "\n\nclass Held:\n    def __init__(self):\n        self.x = torch.rand(3)\n",
+        "get_inputs() holds tensors in an object of class Held",
+    ),
+    "module_of_another_name": (
+        "import torch.nn as nn\nclass Gate(nn.Module):\n    pass\ndef get_inputs():\n    return []\n",
+        "but the module Gate: rename it",
     ),
     "network": (
         "import socket\nsocket.create_connection(('127.0.0.1', 9))\n" + GOOD["elementwise"],

@@ -130,6 +130,13 @@ def test_a_sound_problem_has_no_findings(worker: Worker) -> None:
     assert linted(changed(), worker) == ()
 
 
+def test_a_batch_norm_with_running_statistics_is_not_in_training_mode(worker: Worker) -> None:
+    norm = ("self.calls = 0", "self.norm = nn.BatchNorm1d(dim).eval()")
+    assert "batch-norm-training" not in {
+        found.rule for found in linted(changed(norm, forward("return self.norm(x) + 2.0 * y")), worker)
+    }
+
+
 def test_every_rule_is_tried() -> None:
     assert set(RULES) == set(ONE_CHANGE) | BY_HAND
 

@@ -6,6 +6,7 @@ if it refuses, they are given up.
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from cutegen_core.evaluate.stages.testing import CorrectnessStage
@@ -16,19 +17,28 @@ class BegunTests:
     """The tests of one trial, in a thread of their own.
 
     Attributes:
-        watch: follows the tests; it shows nothing until TEST is the trial's stage.
+        watch: follows the tests; until TEST is the trial's stage, its lines say that they are of the tests.
         stage: the tests, None before they begin.
+        seconds: how long they took, also while the compiler was at work.
     """
 
     def __init__(self, watch: Watch) -> None:
         self.watch = _LaterWatch(watch)
         self.stage: CorrectnessStage | None = None
+        self.seconds = 0.0
         self._pool = ThreadPoolExecutor(1)
         self._ended: Future[StageFailure | None] | None = None
 
     def begin(self, stage: CorrectnessStage) -> None:
         """Begin the tests."""
-        self.stage, self._ended = stage, self._pool.submit(stage.run)
+        self.stage, self._ended = stage, self._pool.submit(self._run, stage)
+
+    def _run(self, stage: CorrectnessStage) -> StageFailure | None:
+        begun = time.monotonic()
+        try:
+            return stage.run()
+        finally:
+            self.seconds = time.monotonic() - begun
 
     def result(self) -> StageFailure | None:
         """Return how the tests ended; TEST is the trial's stage now."""
@@ -52,8 +62,8 @@ class _LaterWatch(SilentWatch):
         self._watch = watch
 
     def say(self, text: str) -> None:
-        if self.shows:
-            self._watch.say(text)
+        if not self.dropped:
+            self._watch.say(text if self.shows else f"testing meanwhile: {text}")
 
     def stopped(self) -> bool:
         return self.dropped or self._watch.stopped()

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from cutegen_core.execute.compiler import compile_server, disassembly, ptxas
+from cutegen_core.execute.compiler import compile_server, disassembly, lean_cute, ptxas
 from cutegen_core.execute.compiler.compile_log import find_global_functions, fold
 from cutegen_core.execute.compiler.compile_server import CompileLimits
 from cutegen_core.execute.compiler.demangle import demangle
@@ -278,7 +278,8 @@ def _shorten_paths(log: str) -> str:
 
 
 def _prelude_key() -> str:
-    files = sorted(p for p in compile_server.PRELUDE.rglob("*") if p.is_file())
+    """Return a part of the cache key: what every program is compiled after, and how CuTe's headers are rewritten."""
+    files = sorted(p for p in (*compile_server.PRELUDE.rglob("*"), Path(lean_cute.__file__)) if p.is_file())
     return content_key("\0".join(p.name + "\0" + p.read_text() for p in files))
 
 

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cutegen_core.execute.compiler import nvrtc
+from cutegen_core.execute.compiler import lean_cute, nvrtc
 from cutegen_core.machine import toolchain
 from cutegen_core.machine.sandbox import confine, sandbox
 from cutegen_core.machine.sandbox.policy import Policy, SandboxLevel
@@ -90,7 +90,8 @@ class Server:
         self._folder.mkdir(parents=True)
         self._pch = self._folder / "prelude.pch"
         self._options = compile_options(arch)
-        self._nvrtc = nvrtc.Nvrtc(toolchain.find_nvrtc(), toolchain.find_nvrtc_builtins())
+        lean = lean_cute.read_lean(toolchain.find_include_dirs()[0])
+        self._nvrtc = nvrtc.Nvrtc(toolchain.find_nvrtc(), toolchain.find_nvrtc_builtins(), lean)
         self._nvrtc.set_pch_heap(_PCH_HEAP_BYTES)
         self._has_compiled = False
 

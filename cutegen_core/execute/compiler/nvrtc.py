@@ -35,10 +35,16 @@ class NvrtcResult:
 class Nvrtc:
     """The loaded library."""
 
-    def __init__(self, library: Path, builtins: Path) -> None:
+    def __init__(self, library: Path, builtins: Path, headers: Mapping[str, str] | None = None) -> None:
+        """Load the library.
+
+        Args:
+            headers: name -> text of headers that are included instead of the files of these names.
+        """
         ctypes.CDLL(str(builtins))
         self._library = ctypes.CDLL(str(library))
         self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
+        self._headers = headers or {}
 
     def version(self) -> str:
         major, minor = ctypes.c_int(), ctypes.c_int()
@@ -78,8 +84,12 @@ class Nvrtc:
 
     @contextmanager
     def _program(self, source: str, name: str) -> Iterator[ctypes.c_void_p]:
-        program = ctypes.c_void_p()
-        self._call("nvrtcCreateProgram", ctypes.byref(program), source.encode(), name.encode(), 0, None, None)
+        program, count = ctypes.c_void_p(), len(self._headers)
+        texts = (ctypes.c_char_p * count)(*(text.encode() for text in self._headers.values()))
+        names = (ctypes.c_char_p * count)(*(header.encode() for header in self._headers))
+        self._call(
+            "nvrtcCreateProgram", ctypes.byref(program), source.encode(), name.encode(), count, texts, names
+        )  # fmt: skip
         try:
             yield program
         finally:

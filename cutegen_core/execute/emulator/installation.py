@@ -17,16 +17,18 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from cutegen_core import PACKAGE
+from cutegen_core.execute.compiler import lean_cute
 from cutegen_core.execute.emulator import host_compiler
 from cutegen_core.execute.emulator.host_compiler import HostCompiler
 from cutegen_core.execute.port import Progress
 from cutegen_core.machine import toolchain
+from cutegen_core.machine.package import PACKAGE
 from cutegen_core.records.errors import MachineError
 
 _TIMEOUT_S = 900.0
+# What the prelude instantiates it has done: else each candidate would do it again, 0.1 s of a core, to the same code.
 # Ignore the headers' times, which change with a new checkout: their content is in the folder's name.
-_NO_TIMES = ("-Xclang", "-fno-pch-timestamp")
+_PRECOMPILED = ("-fpch-instantiate-templates", "-Xclang", "-fno-pch-timestamp")
 _PRELUDE, _COMPLETE = "prelude.pch", "complete"
 
 
@@ -77,6 +79,7 @@ def runtime_sources() -> Path:
 def _header_sources() -> list[Path]:
     package = runtime_sources().parent
     makers = [package / name for name in ("lexer.py", "asm_statements.py", "overlay.py", "asm_counts.json")]
+    makers.append(Path(lean_cute.__file__))
     return [*makers, *sorted(runtime_sources().glob("*.hpp")), runtime_sources() / "abi.h"]
 
 
@@ -89,7 +92,7 @@ def _find_cccl() -> tuple[Path, ...]:
 
 
 def _digest(known: str, sources: Sequence[Path]) -> str:
-    digest = hashlib.sha256(f"{known} {host_compiler.digest_flags()} {_NO_TIMES}".encode())
+    digest = hashlib.sha256(f"{known} {host_compiler.digest_flags()} {_PRECOMPILED}".encode())
     for path in sources:
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
@@ -135,7 +138,7 @@ def _header_edges(compiler: HostCompiler, include_flags: Sequence[str]) -> list[
     ]
     edges = [_format_edge("overlay.stamp", [], [*overlay, "&&", "touch", "overlay.stamp"])]
     prelude = str(runtime_sources() / "prelude.hpp")
-    flags = [*compiler.candidate_flags(), *include_flags, "-x", "c++-header", *_NO_TIMES]
+    flags = [*compiler.candidate_flags(), *include_flags, "-x", "c++-header", *_PRECOMPILED]
     edges.append(_format_edge(_PRELUDE, ["overlay.stamp"], [*compiler.compile, *flags, prelude, "-o", _PRELUDE]))
     return edges
 

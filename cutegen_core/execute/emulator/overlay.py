@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
+from cutegen_core.execute.compiler import lean_cute
 from cutegen_core.execute.emulator.asm_statements import AsmError, Rewritten, rewrite_asm
 from cutegen_core.records.errors import MachineError
 
@@ -60,7 +61,7 @@ _STAND_INS: Mapping[str, str] = {
 
 def list_headers() -> tuple[str, ...]:
     """Return every header of the overlay, as paths below the include folder."""
-    return tuple(sorted({*load_asm_counts(), *_REPLACEMENTS}))
+    return tuple(sorted({*load_asm_counts(), *_REPLACEMENTS, *lean_cute.CHANGES}))
 
 
 def generate(include: Path, target: Path) -> None:
@@ -113,7 +114,7 @@ def generate_stand_ins(target: Path) -> None:
 
 _ASM = re.compile(r"^[^/\n]*\b(?:asm|__asm__|__asm)\b[\s\w]*\(", re.MULTILINE)
 _ADVICE_CUDA = 'Install the tested version: pip install "nvidia-cuda-runtime>=13.0,<13.1"'
-_ADVICE = "Install the tested version: pip install nvidia-cutlass==4.2.0.0"
+_ADVICE = f"Install the tested version: pip install {lean_cute.TESTED}"
 
 
 def _rewrite(name: str, text: str) -> Rewritten:
@@ -128,7 +129,7 @@ def _replace(name: str, text: str) -> str:
         if text.count(old) != times:
             raise MachineError(f"{name} does not read as in the tested version. {_ADVICE}")
         text = text.replace(old, new)
-    return text
+    return lean_cute.rewrite(name, text) if name in lean_cute.CHANGES else text
 
 
 def _check_no_others(include: Path, wanted: Mapping[str, int]) -> None:

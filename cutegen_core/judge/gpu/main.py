@@ -19,7 +19,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from cutegen_core import PACKAGE
+from cutegen_core.machine.package import PACKAGE
 from cutegen_core.machine.sandbox import confine, landlock, syscall_filter
 from cutegen_core.machine.sandbox.policy import MAX_LEVEL_VARIABLE, SandboxLevel
 from cutegen_core.machine.worker import inherited_descriptors, serve

@@ -22,7 +22,14 @@ from cutegen_core.judge.correctness import Array, Precision
 from cutegen_core.judge.reference_process import tracing
 from cutegen_core.judge.reference_process.derived_inputs import Drawn, draw_derived, replace_special, structure_of
 from cutegen_core.judge.reference_process.drawing import widen
-from cutegen_core.judge.reference_process.expected import Expected, expect, run_exact, run_rounded, to_array
+from cutegen_core.judge.reference_process.expected import (
+    Expected,
+    expect,
+    run_exact,
+    run_rounded,
+    run_selected,
+    to_array,
+)
 from cutegen_core.judge.reference_process.input_structure import InputStructure
 from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate
 from cutegen_core.records.errors import ProblemError
@@ -100,6 +107,7 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
         )
         again.append(run_rounded(drawn.live, drawn.live.tensors, 1))
         stand_ins = tuple(run_exact(drawn.live, tensors) for tensors in drawn.stand_ins)
+        selected = run_selected(drawn.live, drawn.live.tensors) if values in SPECIAL_VALUES else None
         excused = values not in SPECIAL_VALUES and _is_excused(drawn.live, expected.exact)
     except Exception as error:
         raise ProblemError(describe(error, drawn.live.origin)) from error
@@ -118,6 +126,7 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
                 precision = replace(precision, own=max(precision.own, _sum_error(drawn.live) * precision.scale))
             finite = tuple(outputs[k] for outputs in stand_ins)
             others = _list_others(declared, exact, finite, values) if finite else ()
+            others += (to_array(torch.where(torch.isnan(exact), selected[k], exact)),) if selected else ()
             doubt = "" if values in SPECIAL_VALUES else _doubt_finite(declared, exact, excused)
             doubt, basis = doubt or _doubt_error(exact, precision), Basis(precision, others)
         if doubt:

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cutegen_core.judge.reference_process.loading.live import Live, describe, out_of_memory, seed_torch
@@ -85,6 +87,17 @@ def run_rounded(live: Live, tensors: Mapping[str, torch.Tensor], seed: int) -> t
     """
     with _Rounding(seed):
         return run_exact(live, tensors)
+
+
+def run_selected(live: Live, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
+    """Call the reference once in float64, its attention leaving out masked keys; None if it has no attention.
+
+    torch adds minus infinity to their scores and multiplies their values by zero: an infinity or NaN among them becomes
+    NaN, and spoils the whole row. A kernel that never reads them is right, too.
+    """
+    with _SelectedKeys() as selected:
+        outputs = run_exact(live, tensors)
+    return outputs if selected.met else None
 
 
 def run(live: Live, tensors: dict[str, torch.Tensor], seed: int = 0) -> tuple[torch.Tensor, ...]:
@@ -165,6 +178,60 @@ class _Rounding(_Uncompiled):  # type: ignore[no-untyped-call]
         assert isinstance(made, torch.Tensor)
         step = torch.rand(made.shape, generator=self._generator, dtype=torch.float64)
         return made.mul_(1 + (2 * step - 1) * _ROUNDING)
+
+
+class _SelectedKeys(TorchFunctionMode):
+    """Computes `scaled_dot_product_attention` by its formula, from the keys that the mask leaves.
+
+    Attributes:
+        met: the reference has called it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.met = False
+
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> object:
+        if func is not scaled_dot_product_attention:
+            return func(*args, **(kwargs or {}))
+        self.met = True
+        return _attend(*args, **(kwargs or {}))
+
+
+def _attend(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,  # 0 in evaluation, and no kernel can be judged on anything else
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    """Return the weighted values of the keys whose weight is not zero.
+
+    A query all of whose scores are minus infinity has no such key, and zeros, as in torch.
+    """
+    if enable_gqa:
+        key, value = (t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in (key, value))
+    scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if attn_mask is not None and attn_mask.dtype is torch.bool:
+        scores = scores.masked_fill(~attn_mask, -torch.inf)
+    elif attn_mask is not None:
+        scores = torch.where(attn_mask == -torch.inf, -torch.inf, scores + attn_mask)
+    unseen = (scores == -torch.inf).all(-1, keepdim=True)
+    weights = scores.softmax(-1).masked_fill(unseen, 0.0)
+    finite = value.isfinite()
+    spoiled = (weights != 0).double() @ (~finite).double() > 0
+    return torch.where(spoiled, weights @ value, weights @ value.where(finite, 0.0))
 
 
 def _tensors_of(given: object) -> Iterator[torch.Tensor]:

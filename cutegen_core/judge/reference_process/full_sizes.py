@@ -8,7 +8,8 @@
    reference runs.
 4. If no size can stay, all of them divided.
 
-Division by two keeps divisibility and most ratios.
+Division by two keeps divisibility and most ratios. Equal numbers that the reference takes only together change
+together.
 Each answer is followed by smaller ones, of the same kind first, for kernels that take longer than usual or have more
 threads than the emulator affords. This module needs no torch: the caller provides the probe.
 """
@@ -53,11 +54,10 @@ class SizedRun:
 
 @dataclass(frozen=True)
 class _FullSizePlace:
-    """One whole number of the benchmark's sizes."""
+    """A whole number of the benchmark's sizes, wherever it stands: in the size of a name, or at a place of it."""
 
-    name: str
-    element: int | None
     value: int
+    where: tuple[tuple[str, int | None], ...]
 
 
 def find_full_sizes(
@@ -77,8 +77,9 @@ class _FullSizeSearch:
         self._slots = problem_source.find_size_slots(problem_source.parse(source, origin))
         self._deadline = time.monotonic() + _SECONDS
         places = tuple(_places(self._slots, benchmark))
-        self._places = tuple(place for place in places if place.name in varied)
-        self._benchmark = {**{p.name: self._slots[p.name].value for p in places}, **benchmark}
+        names = dict.fromkeys(name for place in places for name, _ in place.where)
+        self._benchmark = {**{name: self._slots[name].value for name in names}, **benchmark}
+        self._places = tuple(self._tie([p for p in places if p.where[0][0] in varied]))
 
     def ladders(self) -> tuple[tuple[SizedRun, ...], ...]:
         whole = self._run(self._benchmark)
@@ -139,18 +140,30 @@ class _FullSizeSearch:
             now[largest] = -(-now[largest] // 2)
         sizes: dict[str, SizeValue] = dict(self._benchmark)
         for place, number in now.items():
-            whole = sizes[place.name]
-            if place.element is None:
-                sizes[place.name] = number
-            else:
-                assert isinstance(whole, tuple)
-                sizes[place.name] = (*whole[: place.element], number, *whole[place.element + 1 :])
+            for name, element in place.where:
+                whole = sizes[name]
+                if element is None:
+                    sizes[name] = number
+                else:
+                    assert isinstance(whole, tuple)
+                    sizes[name] = (*whole[:element], number, *whole[element + 1 :])
         return sizes
+
+    def _tie(self, places: Sequence[_FullSizePlace]) -> Iterator[_FullSizePlace]:
+        """Join equal numbers that the reference takes only together, such as the extents of two operands."""
+        for value in dict.fromkeys(place.value for place in places):
+            equal = [place for place in places if place.value == value]
+            together = _FullSizePlace(value, tuple(where for place in equal for where in place.where))
+            apart = len(equal) == 1 or any(self._runs_halved(place) for place in equal)
+            yield from equal if apart or not self._runs_halved(together) else [together]
+
+    def _runs_halved(self, place: _FullSizePlace) -> bool:
+        return self._run(self._halved({place: place.value}, 1, 1)) is not None
 
     def _run(self, sizes: Sizes) -> SizedRun | None:
         text = problem_source.with_sizes(self._source, self._slots, sizes)
         try:
-            cost = self._probe.cost(text, self._origin)
+            cost = self._probe.forward(text, self._origin).cost
         except ProblemError:
             return None
         changed = tuple(name for name, value in sizes.items() if value != self._benchmark[name])
@@ -158,8 +171,9 @@ class _FullSizeSearch:
 
 
 def _number(sizes: Sizes, place: _FullSizePlace) -> int:
-    value = sizes[place.name]
-    number = value[place.element] if isinstance(value, tuple) and place.element is not None else value
+    name, element = place.where[0]
+    value = sizes[name]
+    number = value[element] if isinstance(value, tuple) and element is not None else value
     assert isinstance(number, int)
     return number
 
@@ -177,7 +191,7 @@ def _places(slots: Mapping[str, SizeSlot], benchmark: Sizes) -> Iterator[_FullSi
     for slot in one_per_span.values():
         value = benchmark.get(slot.name, slot.value)
         if isinstance(value, tuple):
-            found += [_FullSizePlace(slot.name, k, v) for k, v in enumerate(value) if v > _SMALLEST]
+            found += [_FullSizePlace(v, ((slot.name, k),)) for k, v in enumerate(value) if v > _SMALLEST]
         elif isinstance(value, int) and value > _SMALLEST:
-            found.append(_FullSizePlace(slot.name, None, value))
+            found.append(_FullSizePlace(value, ((slot.name, None),)))
     yield from sorted(found, key=lambda place: -place.value)

@@ -41,7 +41,8 @@ def gather(source: str, origin: str, drawn: Values, *, relaxed: bool) -> Facts:
     again = instantiate().tensors
     expected = expect(instantiate())
     other = expect(second)
-    layers = frozenset(type(module).__name__ for module in live.model.modules())
+    names = ((type(module).__name__, module.training) for module in live.model.modules())
+    layers = frozenset(name for name, training in names if training or "Dropout" in name)
     tries = _Tries(live, given, second)
     outputs = tuple(
         _output(position, (declared, twice, fresh, reseeded), expected, other, tries)

@@ -18,10 +18,10 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-from cutegen_core import PACKAGE
 from cutegen_core.judge.reference_process import worker
 from cutegen_core.judge.reference_process.file_process import FileProcess
 from cutegen_core.judge.reference_process.supervisor import Supervisor
+from cutegen_core.machine.package import PACKAGE
 from cutegen_core.machine.sandbox import landlock, syscall_filter
 from cutegen_core.machine.sandbox.confine import apply
 from cutegen_core.machine.sandbox.policy import Policy, SandboxLevel

@@ -7,7 +7,8 @@
    one more breaks it, number by number, or in the steps of another number that divides it (heads and channels).
 4. If no joint step works (a convolution needs its extent, heads must divide), shrink one number at a time, then two by
    the same factor.
-5. A step counts only after `SourceProbe` has run the reduced source on fake tensors and, for the chosen ones, for real.
+5. Only sizes count at which the file does the same operations and broadcasts nothing else, where there are such.
+6. A step counts only after `SourceProbe` has run the reduced source on fake tensors and, for the chosen ones, for real.
 
 Names of sizes do not matter. This module needs no torch: the caller provides the probe.
 """
@@ -18,7 +19,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cutegen_core.judge import problem_source
 from cutegen_core.judge.problem_source import SizeValue
@@ -39,6 +40,17 @@ from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Values, Workload, WorkloadRole
 
 
+class Call(NamedTuple):
+    """One operation of a forward.
+
+    Attributes:
+        repeated: of a pointwise one, the operands that are broadcast: their number and the dimension, from the last.
+    """
+
+    operation: str
+    repeated: frozenset[tuple[int, int]]
+
+
 @dataclass(frozen=True)
 class Cost:
     """Cost of one forward.
@@ -56,11 +68,26 @@ class Cost:
         return self.elements <= other.elements and self.flops <= other.flops
 
 
+@dataclass(frozen=True)
+class Forward:
+    """What one forward does: its operations in order, and their cost."""
+
+    cost: Cost
+    calls: tuple[Call, ...] = ()
+
+    def does_as(self, other: Forward) -> bool:
+        """Return whether both do the same operations, and this one broadcasts nothing that the other does not."""
+        return len(self.calls) == len(other.calls) and all(
+            a.operation == b.operation and a.repeated <= b.repeated
+            for a, b in zip(self.calls, other.calls, strict=True)
+        )
+
+
 class SourceProbe(Protocol):
     """Runs a reduced source; raises ProblemError if it does not run."""
 
-    def cost(self, source: str, origin: str) -> Cost:
-        """Return the cost, measured on fake tensors, whatever the size."""
+    def forward(self, source: str, origin: str) -> Forward:
+        """Return what a forward does, found on fake tensors, whatever the size."""
 
     def run(self, source: str, origin: str, values: Values) -> None:
         """Run the source for real on such inputs; its outputs must be finite."""
@@ -89,7 +116,9 @@ class _Search:
         self._source, self._origin, self._probe = source, origin, probe
         self._slots = problem_source.find_size_slots(problem_source.parse(source, origin))
         self._deadline = time.monotonic() + _SECONDS
-        self._tried: dict[str, Cost | ProblemError] = {}
+        self._tried: dict[str, Forward | ProblemError] = {}
+        self._pattern: Forward | None = None  # what every reduction has to do
+        self._refused: ProblemError | None = None  # why the last one that is small enough does not run
 
     def workloads(self) -> tuple[Workload, ...]:
         own = self._own()
@@ -116,16 +145,23 @@ class _Search:
             return error
 
     def _small(self, own: Cost | ProblemError) -> Mapping[str, SizeValue]:
+        """Return small sizes at which the file does what it does at its own, or at any if there are none such."""
+        as_given = self._tried[self._text({})]
+        self._pattern = as_given if isinstance(as_given, Forward) else None
+        found = self._search(own)
+        if found is None and self._pattern:
+            self._pattern = None
+            found = self._search(own)
+        if found is not None:
+            return found
+        raise own if isinstance(own, ProblemError) else self._too_large(own)
+
+    def _search(self, own: Cost | ProblemError) -> Mapping[str, SizeValue] | None:
         for style in (ragged, halved, divided_alike):
             joint = self._joint(style, EMULATOR)
             if joint is not None:
                 return joint
-        single = self._descent(EMULATOR) if isinstance(own, Cost) else None
-        if single is not None:
-            return single
-        if isinstance(own, ProblemError):
-            raise own
-        raise self._too_large(own)
+        return self._descent(EMULATOR) if isinstance(own, Cost) else None
 
     def _variants(self, base: Mapping[str, SizeValue]) -> list[Workload]:
         """Return variants that keep divisibility, that break it, and with as many ones as the file accepts."""
@@ -232,9 +268,13 @@ class _Search:
     def _fits(self, targets: Targets, budget: Cost) -> bool:
         sizes = self._sizes(targets)
         try:
-            return self._cost(sizes).within(budget) and self._runs(sizes, Values.GIVEN)
-        except ProblemError:
+            if not self._cost(sizes).within(budget):
+                return False
+            self._probe.run(self._text(sizes), self._origin, Values.GIVEN)
+        except ProblemError as error:
+            self._refused = error
             return False
+        return True
 
     def _runs(self, sizes: Mapping[str, SizeValue], values: Values) -> bool:
         try:
@@ -250,13 +290,15 @@ class _Search:
             if time.monotonic() > self._deadline:
                 raise ProblemError(f"{self._origin}: no small enough sizes found within {_SECONDS:g} s.")
             try:
-                self._tried[text] = self._probe.cost(text, self._origin)
+                self._tried[text] = self._probe.forward(text, self._origin)
             except ProblemError as error:
                 self._tried[text] = error
         known = self._tried[text]
         if isinstance(known, ProblemError):
             raise known
-        return known
+        if self._pattern is not None and not known.does_as(self._pattern):
+            raise ProblemError(f"{self._origin}: does other operations there, or broadcasts more.")
+        return known.cost
 
     def _text(self, sizes: Mapping[str, SizeValue]) -> str:
         return problem_source.with_sizes(self._source, self._slots, sizes)
@@ -285,8 +327,13 @@ class _Search:
         return sizes
 
     def _too_large(self, own: Cost) -> ProblemError:
-        costs = [c for c in self._tried.values() if isinstance(c, Cost)]
+        costs = [tried.cost for tried in self._tried.values() if isinstance(tried, Forward)]
         least = min(costs, key=lambda c: c.elements + c.flops, default=own)
+        if self._refused is not None and least.within(EMULATOR):
+            return ProblemError(
+                f"{self._origin}: cannot be reduced for the emulator: none of the sizes tried that are small enough "
+                f"runs. The last one: {str(self._refused).removeprefix(f'{self._origin}: ')}"
+            )
         return ProblemError(
             f"{self._origin}: cannot be reduced for the emulator: the smallest variant that runs has "
             f"{least.elements:,} elements and {least.flops:,} floating-point operations (at most "

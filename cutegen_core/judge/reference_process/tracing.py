@@ -22,6 +22,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
+    FakeTensor,
     FakeTensorMode,
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
@@ -33,7 +34,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cutegen_core.judge.reference_process.loading.fake_modules import converted_anew
 from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate, tensor_spec
-from cutegen_core.judge.reference_process.reduction import Cost
+from cutegen_core.judge.reference_process.reduction import Call, Cost, Forward
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
 from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
@@ -68,8 +69,8 @@ def needs_values(error: ProblemError) -> bool:
     return isinstance(cause, _WITHOUT_VALUES) or ".numpy()" in str(cause) or "data-dependent" in str(cause).lower()
 
 
-def cost_of(live: Live) -> Cost:
-    """Return the cost of one forward.
+def forward_of(live: Live) -> Forward:
+    """Return what one forward does.
 
     Raises:
         ProblemError: the forward failed.
@@ -77,21 +78,38 @@ def cost_of(live: Live) -> Cost:
     elements = sum(t.numel() for t in live.tensors.values())
     with FlopCounterMode(display=False) as flops, _ElementCounter() as counter:
         signature_of(live)
-    return Cost(elements + counter.elements, int(flops.get_total_flops()))
+    return Forward(Cost(elements + counter.elements, int(flops.get_total_flops())), tuple(counter.calls))
 
 
 class _ElementCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Adds up the elements of every computed tensor; views count nothing."""
+    """Adds up the elements of every computed tensor, of which views have none, and lists the calls."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.elements = 0
+        self.calls: list[Call] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
         result = func(*args, **(kwargs or {}))
         if not func.is_view:
             self.elements += sum(t.numel() for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor))
+        repeated = _repeated(args, result) if torch.Tag.pointwise in func.tags else frozenset()
+        self.calls.append(Call(str(func), repeated))
         return result
+
+
+def _repeated(args: Any, result: Any) -> frozenset[tuple[int, int]]:  # noqa: ANN401
+    """Return the operands that a pointwise operation repeats, each with the dimension, counted from the last."""
+    if not isinstance(result, torch.Tensor):
+        return frozenset()
+    operands = [arg for arg in args if isinstance(arg, torch.Tensor)]
+    extents = list(reversed(result.shape))
+    return frozenset(
+        (number, place)
+        for number, operand in enumerate(operands)
+        for place, (own, full) in enumerate(zip(reversed(operand.shape), extents, strict=False))
+        if own == 1 and full != 1
+    )
 
 
 def output_specs(outputs: tuple[torch.Tensor, ...], origin: str) -> tuple[TensorSpec, ...]:
@@ -143,9 +161,9 @@ class _GraphReader:
                 self._names[fx_node.name] = _fresh(fx_node.name, taken)
             nodes.append(self._node(fx_node))
             if fx_node.op == "get_attr":
-                value = getattr(traced, fx_node.target)
-                if isinstance(value, torch.Tensor) and value.numel() == 1:
-                    constants[self._names[fx_node.name]] = _value(value)
+                value = _known(getattr(traced, fx_node.target))
+                if value is not None:
+                    constants[self._names[fx_node.name]] = value
         return Graph(tuple(nodes), outputs, "", constants)
 
     def _node(self, node: fx.Node) -> Node:
@@ -191,6 +209,9 @@ def _result(value: Any) -> tuple[tuple[int, ...], str]:  # noqa: ANN401
     return (), type(value).__name__
 
 
-def _value(tensor: torch.Tensor) -> float:
-    constant = getattr(tensor, "constant", None)
-    return float((constant if constant is not None else tensor).reshape(-1)[0])
+def _known(value: object) -> float | None:
+    """Return the number that a constant of one element is; None for any other, and for a fake one without values."""
+    if not isinstance(value, torch.Tensor) or value.numel() != 1:
+        return None
+    constant = value.constant if isinstance(value, FakeTensor) else value
+    return None if constant is None else float(constant.reshape(-1)[0])

@@ -32,7 +32,7 @@ from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.expected import Expected, expect, run, run_rounded
 from cutegen_core.judge.reference_process.file_process import FileReply, receive_request, send_reply
 from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate, out_of_memory
-from cutegen_core.judge.reference_process.reduction import Cost
+from cutegen_core.judge.reference_process.reduction import Forward
 from cutegen_core.machine.worker import Message
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Signature, Tolerance, Values
@@ -175,16 +175,16 @@ def trace_signature(source: str, origin: str) -> Signature:
 class _TorchProbe:
     """Runs reduced sources for `reduction`."""
 
-    def cost(self, source: str, origin: str) -> Cost:
+    def forward(self, source: str, origin: str) -> Forward:
         with tracing.fake_tensors():
             live = instantiate(source, origin)
             try:
-                return tracing.cost_of(live)
+                return tracing.forward_of(live)
             except ProblemError as error:
                 if not tracing.needs_values(error) or sum(spec.nbytes for spec in live.specs()) > _SMALL_BYTES:
                     raise
         # a forward that needs values cannot be counted on fake tensors; its inputs are small, so run it
-        return tracing.cost_of(instantiate(source, origin))
+        return tracing.forward_of(instantiate(source, origin))
 
     def run(self, source: str, origin: str, drawn: Values) -> None:
         live = values.instantiate_drawn(source, origin, drawn)

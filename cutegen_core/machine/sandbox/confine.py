@@ -9,10 +9,10 @@ Landlock: https://docs.kernel.org/userspace-api/landlock.html. The system calls 
 
 from __future__ import annotations
 
+import _socket  # `socket` takes longer to import, and every sandboxed tool waits for it
 import ctypes
 import os
 import resource
-import socket
 from collections.abc import Callable
 
 from cutegen_core.machine.sandbox import landlock, syscall_filter
@@ -67,7 +67,7 @@ def seal(file_bytes: int) -> SandboxLevel:
     resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
     if strongest is SandboxLevel.NONE or not syscall_filter.install(files="none", processes=False, may_exec=False):
         return SandboxLevel.NONE
-    if not (is_refused(lambda: socket.socket().close()) and is_refused(lambda: os.close(os.open("/", os.O_RDONLY)))):
+    if not (is_refused(lambda: _socket.socket().close()) and is_refused(lambda: os.close(os.open("/", os.O_RDONLY)))):
         raise MachineError("the sandbox was set up, but sockets or files can still be opened.")
     return SandboxLevel.SECCOMP
 

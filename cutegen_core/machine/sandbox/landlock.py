@@ -9,9 +9,12 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cutegen_core.records.errors import MachineError
+
+if TYPE_CHECKING:
+    from cutegen_core.machine.sandbox.policy import AnyPath
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.syscall.restype = ctypes.c_long
@@ -35,7 +38,7 @@ class _PathBeneath(ctypes.Structure):
 
 
 def enter(
-    *, read: Sequence[Path], write: Sequence[Path], execute: Sequence[Path], devices: Sequence[Path] = ()
+    *, read: Sequence[AnyPath], write: Sequence[AnyPath], execute: Sequence[AnyPath], devices: Sequence[AnyPath] = ()
 ) -> bool:
     """Restrict the calling thread to these files and deny TCP; return False if this kernel has no Landlock.
 
@@ -67,15 +70,15 @@ def enter(
     return True
 
 
-def _allow(ruleset: int, path: Path, rights: int) -> None:
+def _allow(ruleset: int, path: AnyPath, rights: int) -> None:
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError as error:
-        raise MachineError(f"the sandbox cannot grant {path}: {error.strerror}.") from error
-    rule = _PathBeneath(rights if path.is_dir() else rights & _FS_FILE_RIGHTS, fd)
+        raise MachineError(f"the sandbox cannot grant {os.fspath(path)}: {error.strerror}.") from error
+    rule = _PathBeneath(rights if os.path.isdir(path) else rights & _FS_FILE_RIGHTS, fd)
     check(
         _LIBC.syscall(_ADD_RULE, ruleset, ctypes.c_uint32(1), ctypes.byref(rule), ctypes.c_uint32(0)),
-        f"landlock_add_rule for {path}",
+        f"landlock_add_rule for {os.fspath(path)}",
     )
     os.close(fd)
 

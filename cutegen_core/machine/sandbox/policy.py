@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
+from collections.abc import Sequence
 from enum import StrEnum
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cutegen_core.records.errors import MachineError
 
+if TYPE_CHECKING:
+    AnyPath = str | os.PathLike[str]
+
 MAX_LEVEL_VARIABLE = "CUTEGEN_SANDBOX_MAX"
-_PATH_FIELDS = ("read", "write", "execute")
+_PATHS = ("read", "write", "execute")
 
 
 class SandboxLevel(StrEnum):
@@ -22,7 +24,7 @@ class SandboxLevel(StrEnum):
     NONE = "none"
 
 
-class Policy(NamedTuple):  # no dataclass: every sandboxed tool would wait 15 ms longer for their module
+class Policy(NamedTuple):  # every sandboxed tool waits for the imports of this module
     """What a process may still do. The network is always denied.
 
     Attributes:
@@ -35,24 +37,33 @@ class Policy(NamedTuple):  # no dataclass: every sandboxed tool would wait 15 ms
         processes: whether it may start children and execute the programs in `execute`.
     """
 
-    read: tuple[Path, ...]
-    write: tuple[Path, ...]
+    read: tuple[AnyPath, ...]
+    write: tuple[AnyPath, ...]
     memory_bytes: int
     cpu_seconds: int
     file_bytes: int
-    execute: tuple[Path, ...] = ()
+    execute: tuple[AnyPath, ...] = ()
     processes: bool = False
 
-    def to_json(self) -> str:
-        """Return the policy as the launcher's argument."""
-        paths = {name: [str(path) for path in getattr(self, name)] for name in _PATH_FIELDS}
-        return json.dumps(self._asdict() | paths)
+    def to_arguments(self) -> list[str]:
+        """Return the policy as arguments of the launcher: each a name and a value."""
+        paths = [f"{name}={os.fspath(path)}" for name in _PATHS for path in getattr(self, name)]
+        return paths + [f"{name}={int(value)}" for name, value in self._asdict().items() if name not in _PATHS]
 
     @classmethod
-    def from_json(cls, text: str) -> Policy:
-        """Read what `to_json` wrote."""
-        fields = json.loads(text)
-        return cls(**(fields | {name: tuple(Path(path) for path in fields[name]) for name in _PATH_FIELDS}))
+    def from_arguments(cls, arguments: Sequence[str]) -> Policy:
+        """Read what `to_arguments` wrote."""
+        paths: dict[str, list[str]] = {name: [] for name in _PATHS}
+        numbers: dict[str, int] = {}
+        for name, _, value in (argument.partition("=") for argument in arguments):
+            if name in paths:
+                paths[name].append(value)
+            else:
+                numbers[name] = int(value)
+        return cls(
+            tuple(paths["read"]), tuple(paths["write"]), numbers["memory_bytes"], numbers["cpu_seconds"],
+            numbers["file_bytes"], tuple(paths["execute"]), bool(numbers["processes"]),
+        )  # fmt: skip
 
 
 def strongest_allowed() -> SandboxLevel:

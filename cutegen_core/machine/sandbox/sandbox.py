@@ -13,6 +13,7 @@ import os
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from cutegen_core.machine import priority
+from cutegen_core.machine.package import PACKAGE
 from cutegen_core.machine.sandbox import launcher
 from cutegen_core.machine.sandbox.policy import MAX_LEVEL_VARIABLE, Policy, SandboxLevel
 from cutegen_core.records.errors import MachineError
@@ -53,7 +55,7 @@ def probe_level() -> SandboxLevel:
         MachineError: the sandbox cannot be tried here.
     """
     done = subprocess.run(
-        [*launcher.command(), "probe"],
+        [*_command(), "probe"],
         capture_output=True,
         text=True,
         env=_launcher_environment(os.environ),
@@ -88,7 +90,7 @@ def _run_once(
 ) -> Completed:
     started = time.monotonic()
     process = subprocess.Popen(
-        [*launcher.command(), "run", policy.to_json(), *argv], cwd=cwd, env=_launcher_environment(env),
+        [*_command(), "run", *policy.to_arguments(), "--", *argv], cwd=cwd, env=_launcher_environment(env),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     output, limit = b"", ""
@@ -106,6 +108,14 @@ def _run_once(
         raise MachineError(text.removeprefix(launcher.FAILURE_PREFIX).strip())
     limit = limit or _name_limit(process.returncode, text, usage.ru_maxrss * 1024, policy.memory_bytes)
     return Completed(process.returncode, text, time.monotonic() - started, limit)
+
+
+def _command() -> list[str]:
+    """Return the command that starts the launcher; append the arguments of `launch`."""
+    # -S and -I: nothing of the user's site-packages or environment runs before the policy holds.
+    name = launcher.__name__
+    start = f"import sys; sys.path.append({str(PACKAGE.parent)!r}); from {name} import launch; launch(sys.argv[1:])"
+    return [sys.executable, "-I", "-S", "-c", start]
 
 
 def kill_group(leader: int) -> None:

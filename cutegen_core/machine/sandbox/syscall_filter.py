@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import platform
 import struct
 from collections.abc import Iterable
 from typing import Literal
@@ -73,7 +72,7 @@ def install(*, files: FileAccess, processes: bool, may_exec: bool) -> bool:
     Raises:
         MachineError: the kernel refuses the filter.
     """
-    if platform.machine() != "x86_64":
+    if os.uname().machine != "x86_64":
         return False
     code = build_filter(files=files, processes=processes, may_exec=may_exec)
     buffer = ctypes.create_string_buffer(code, len(code))

@@ -72,7 +72,7 @@ RULES: Mapping[str, LintRule] = {
     "random-output": LintRule(
         _ERROR,
         "No kernel can draw the same random numbers, so none can be right.",
-        "Draw the numbers in get_inputs and pass them to forward.",
+        "Draw the numbers in get_inputs and pass them to forward; give F.dropout training=False.",
     ),
     "nondeterministic": LintRule(
         _ERROR,

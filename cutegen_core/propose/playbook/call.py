@@ -10,7 +10,8 @@ from cutegen_core.propose.playbook.values import NotInPlaybook, Value, constant
 from cutegen_core.records.graph import Node, Operand, Ref
 
 COVERED = (
-    "covered are elementwise chains with broadcasting, row reductions (sum, mean, max, min, norm, variance, softmax, "
+    "covered are elementwise chains with broadcasting, views, joins and pads, row reductions (sum, product, mean, max, "
+    "min, norm, variance, any, all, softmax, "
     "log-softmax, logsumexp, layer / rms / group norm) over one block of dimensions, matrix products, "
     "convolutions and poolings with an elementwise epilogue"
 )
@@ -54,6 +55,13 @@ class OperationCall:
                 if dtype in FLOATS or isinstance(number, int):
                     return dtype
         return self.node.dtype
+
+    def valued(self, index: int, name: str = "") -> Value:
+        """Return an operand in the result's dtype, a number too, whatever the other operands are."""
+        operand = self.operand(index, name)
+        if isinstance(operand, bool | int | float):
+            return constant(operand, self.node.dtype)
+        return cast(self.tensor(index, name), self.node.dtype)
 
     def floating(self, index: int) -> Value:
         """Return a tensor operand in the result's dtype: integers that enter float arithmetic are converted first."""

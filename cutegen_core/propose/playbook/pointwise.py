@@ -31,18 +31,31 @@ UNARY: Mapping[str, str] = {
     "erfc": "erfc{f}({0})",
     "sin": "sin{f}({0})",
     "cos": "cos{f}({0})",
+    "tan": "tan{f}({0})",
+    "asin": "asin{f}({0})",
+    "acos": "acos{f}({0})",
+    "atan": "atan{f}({0})",
+    "sinh": "sinh{f}({0})",
+    "cosh": "cosh{f}({0})",
+    "asinh": "asinh{f}({0})",
+    "acosh": "acosh{f}({0})",
+    "atanh": "atanh{f}({0})",
+    "lgamma": "lgamma{f}({0})",
+    "sinc": "{0} == {T}(0) ? {T}(1) : sin{f}({T}(3.14159265358979324) * {0}) / ({T}(3.14159265358979324) * {0})",
+    "deg2rad": "{0} * {T}(0.01745329251994329577)",
+    "rad2deg": "{0} * {T}(57.29577951308232088)",
+    "frac": "{0} - trunc{f}({0})",
     "floor": "floor{f}({0})",
     "ceil": "ceil{f}({0})",
     "trunc": "trunc{f}({0})",
     "round": "rint{f}({0})",
     "sign": "{T}(({0} > {T}(0)) - ({0} < {T}(0)))",
+    "sgn": "{T}(({0} > {T}(0)) - ({0} < {T}(0)))",
     "hardsigmoid": "min_of(max_of({0} + {T}(3), {T}(0)), {T}(6)) / {T}(6)",
     "hardswish": "{0} * min_of(max_of({0} + {T}(3), {T}(0)), {T}(6)) / {T}(6)",
     "mish": "{0} * tanh{f}(log1p{f}(exp{f}(-abs_of({0}))) + max_of({0}, {T}(0)))",
     "log_sigmoid": "min_of({0}, {T}(0)) - log1p{f}(exp{f}(-abs_of({0})))",
     "logical_not": "!{0}",
-    "isinf": "isinf({0})",
-    "isnan": "isnan({0})",
     "selu": "{0} > {T}(0) ? {T}(1.0507009873554805) * {0}"
     " : {T}(1.0507009873554805 * 1.6732632423543772) * expm1{f}({0})",
 }
@@ -59,6 +72,18 @@ BINARY: Mapping[str, str] = {
     "maximum": "max_of({0}, {1})",
     "minimum": "min_of({0}, {1})",
     "atan2": "atan2{f}({0}, {1})",
+    "fmax": "fmax{f}({0}, {1})",
+    "fmin": "fmin{f}({0}, {1})",
+    "hypot": "hypot{f}({0}, {1})",
+    "copysign": "copysign{f}({0}, {1})",
+    "fmod": "fmod{f}({0}, {1})",
+    "remainder": "remainder_of({0}, {1})",
+    "floor_divide": "floor_quotient({0}, {1})",
+    "heaviside": "{0} == {T}(0) ? {1} : {T}({0} > {T}(0))",
+    "xlogy": "{1} == {1} && {0} == {T}(0) ? {T}(0) : {0} * log{f}({1})",
+    "logaddexp": "isinf({0}) && {0} == {1} ? {0} : max_of({0}, {1}) + log1p{f}(exp{f}(-abs_of({0} - {1})))",
+    "logaddexp2": "isinf({0}) && {0} == {1} ? {0}"
+    " : max_of({0}, {1}) + {T}(1.4426950408889634) * log1p{f}(exp2{f}(-abs_of({0} - {1})))",
     "gt": "{0} > {1}",
     "lt": "{0} < {1}",
     "ge": "{0} >= {1}",
@@ -67,6 +92,12 @@ BINARY: Mapping[str, str] = {
     "ne": "{0} != {1}",
     "logical_and": "{0} && {1}",
     "logical_or": "{0} || {1}",
+    "logical_xor": "bool({0}) != bool({1})",
+    "bitwise_and": "{0} & {1}",
+    "bitwise_or": "{0} | {1}",
+    "bitwise_xor": "{0} ^ {1}",
+    "bitwise_left_shift": "{0} << {1}",
+    "bitwise_right_shift": "{0} >> {1}",
 }
 
 HELPERS: Mapping[str, str] = {
@@ -116,6 +147,30 @@ __device__ long ranked(float value, long position) {
   int const bits = __float_as_int(value + 0.0f);
   int const order = value != value ? 0x7fffffff : bits ^ (bits >> 31 & 0x7fffffff);
   return long(uint64_t(uint32_t(order)) << 32 | uint32_t(0x7fffffff - int(position)));
+}
+""",
+    "remainder_of": """// What is left of a division, with the divisor's sign.
+template <class T>
+__device__ T remainder_of(T a, T b) {
+  T const left = fmod(a, b);
+  return left != T(0) && (b < T(0)) != (left < T(0)) ? left + b : left;
+}
+__device__ long remainder_of(long a, long b) {
+  long const left = a % b;
+  return left != 0 && (b < 0) != (left < 0) ? left + b : left;
+}
+""",
+    "floor_quotient": """// The whole number at or below a / b, also where a / b is rounded up to the next one.
+template <class T>
+__device__ T floor_quotient(T a, T b) {
+  T const left = fmod(a, b);
+  if (b == T(0)) return a / b;
+  T const quotient = (a - left) / b - T(left != T(0) && (b < T(0)) != (left < T(0)));
+  T const whole = floor(quotient);
+  return quotient == T(0) ? copysign(T(0), a / b) : quotient - whole > T(0.5) ? whole + T(1) : whole;
+}
+__device__ long floor_quotient(long a, long b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 """,
     "abs_of": """template <class T>

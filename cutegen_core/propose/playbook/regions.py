@@ -88,6 +88,7 @@ class Region:
         elements: of an elementwise region, how many there are, as an expression.
         kept: the triangle outside of which the result of a product does not depend on it.
         has_zeros: an operand of the product is a triangle or a diagonal of something.
+        when: where it has any elements, if that depends on the sizes.
     """
 
     kind: Kind
@@ -104,6 +105,7 @@ class Region:
     elements: str = ""
     kept: KeptTriangle | None = None
     has_zeros: bool = False
+    when: str = ""
 
     @property
     def accesses(self) -> list[TensorAccess]:
@@ -158,6 +160,7 @@ class Planner:
     _written: dict[Value, Load] = field(default_factory=dict)
     _begun: list[Value] = field(default_factory=list)
     _named: set[str] = field(default_factory=set)
+    _in_pieces: set[str] = field(default_factory=set)
 
     def outputs(self, values: Sequence[Value], tensors: Sequence[str]) -> None:
         """Add the regions that write these values, after those they need."""
@@ -175,11 +178,16 @@ class Planner:
     def _join(self, value: Join, store: Load) -> None:
         """Add the regions that write each piece to its part of the result."""
         start = ZERO
+        self._in_pieces.add(store.tensor)
         for piece in value.pieces:
             length = piece.dims[value.axis]
             written, part = plain(piece), window(store, value.axis, start, length)
             assert isinstance(part, Load)
+            before = len(self.regions)
             self._write([self.materialise(piece) if written is not piece else piece], [part])
+            if not all(length.everywhere):
+                own = (replace(region, when=f"{length.text} > 0") for region in self.regions[before:])
+                self.regions[before:] = own
             start = start.plus(length)
 
     def materialise(self, value: Value) -> Load:
@@ -257,9 +265,9 @@ class Planner:
         made = tuple(
             RegionResult(terms.at(v, symbols), _access(s, symbols)) for v, s in zip(values, stores, strict=True)
         )
-        # A scratch buffer has no size yet where the plan computes its numbers.
+        # A scratch buffer has no size yet where the plan computes its numbers; a piece of a tensor has less than all.
         first = stores[0]
-        whole = first.contiguous and first.tensor not in self._named
+        whole = first.contiguous and first.tensor not in self._named | self._in_pieces
         elements = f"{first.tensor}.numel" if whole else product(first.dims).text
         modes = merged(symbols, terms, _accesses(terms, made))
         return Region(Kind.ELEMENTWISE, terms, made, modes, elements=elements)

@@ -216,8 +216,13 @@ def _write(planner: Planner, levels: Sequence[Level], name: str, naming: Naming)
     """Return the text of each region by its level."""
     if len(planner.regions) == 1:
         return [levels[0].write(planner.regions[0], name, naming, "")]
-    numbered = enumerate(zip(planner.regions, levels, strict=True), 1)
-    return [level.write(one, f"{name}_{one.kind.value}{n}", naming, str(n)) for n, (one, level) in numbered]
+    pieces = []
+    for n, (one, level) in enumerate(zip(planner.regions, levels, strict=True), 1):
+        piece = level.write(one, f"{name}_{one.kind.value}{n}", naming, str(n))
+        if one.when:
+            piece.launches = [launch.only(one.when) for launch in piece.launches]
+        pieces.append(piece)
+    return pieces
 
 
 def _fix_small(regions: Sequence[Region], pieces: Sequence[RegionText]) -> None:

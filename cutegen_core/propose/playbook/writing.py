@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,10 @@ class LaunchText:
     smem: str = ""
     cluster: tuple[str, ...] = ()
     cooperative: bool = False
+
+    def only(self, when: str) -> LaunchText:
+        """Return it for fewer workloads."""
+        return replace(self, when=f"({self.when}) and {when}" if self.when else when)
 
     @property
     def lines(self) -> list[str]:

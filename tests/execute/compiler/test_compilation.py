@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from cutegen_core.execute.compiler import compile_server
 from cutegen_core.execute.compiler.collisions import collisions
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.compiler.compile_server import CompileLimits
+from cutegen_core.execute.compiler.disassembly import disassemble
+from cutegen_core.execute.compiler.nvrtc import Nvrtc
 from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.machine import toolchain
 from cutegen_core.machine.sandbox import sandbox
 from cutegen_core.machine.sandbox.policy import MAX_LEVEL_VARIABLE, SandboxLevel
 from cutegen_core.records.trial import Status
@@ -227,6 +231,21 @@ def test_elements_of_cutes_tuples_are_libcudacxx_s(compiler):
     )
     result = compiler.compile(parse(with_line("", body_with(f"float v = x[0];\n  {same}  {use}"))))
     assert result.status is Status.PASSED, result.log
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["gemm_bf16", "gemm_async"])
+def test_lean_headers_make_the_same_code(compiler, name):
+    kernel = parse((ROOT / "tests" / "data" / "kernels" / f"{name}.cu").read_text())
+    nvrtc = Nvrtc(toolchain.find_nvrtc(), toolchain.find_nvrtc_builtins())
+    options = compile_server.compile_options(compiler.arch)
+    plain = nvrtc.compile(
+        compile_server.PROLOGUE + kernel.to_cpp(), compile_server.PROGRAM_NAME, options, kernel.kernel_names()
+    )
+    lean = compiler.compile(kernel).sass
+    assert [line for line in lean.splitlines() if "//##" not in line] == [
+        line for line in disassemble(plain.cubin).splitlines() if "//##" not in line
+    ]
 
 
 @pytest.mark.parametrize("arch", [pytest.param(a, marks=pytest.mark.thorough) for a in ("sm_80", "sm_100a", "sm_120a")])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cutegen_core.execute.compiler import lean_cute
 from cutegen_core.execute.emulator import host_compiler, overlay
 from cutegen_core.execute.emulator.asm_statements import AsmError, rewrite_asm
 from cutegen_core.execute.emulator.candidate_source import SourceError, translate
@@ -115,3 +116,11 @@ def test_another_host_compiler_must_be_a_clang(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv(host_compiler.SETTING, str(tmp_path / "nowhere"))
     with pytest.raises(MachineError, match="cannot be run"):
         host_compiler.find()
+
+
+@pytest.mark.parametrize("header", lean_cute.CHANGES)
+def test_headers_that_are_made_lean_keep_their_lines(header: str) -> None:
+    text = (toolchain.find_include_dirs()[0] / header).read_text()
+    assert len(lean_cute.rewrite(header, text).splitlines()) == len(text.splitlines())
+    with pytest.raises(MachineError, match=f"{header} does not read as"):
+        lean_cute.rewrite(header, text.replace("getv_cr<I>", "getv<I>").replace("composition(", "compose("))

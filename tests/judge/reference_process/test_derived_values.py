@@ -206,3 +206,32 @@ def test_what_a_rounding_on_the_way_leaves_where_values_cancel_is_right(values):
     assert judge(text, values, lambda x: normed(x, 2.0**-23)) == 0
     assert judge(text, values, lambda x: normed(x, -(2.0**-23))) == 0
     assert judge(text, values, lambda x: normed(x, 2.0**-11)) > 0
+
+
+ATTENTION = source(
+    "torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)",
+    "torch.randn(2, 9, 8), torch.randn(2, 9, 8), torch.randn(2, 9, 8)", "q, k, v",
+)  # fmt: skip
+
+
+def attend_earlier_keys(q, k, v):
+    """Causal attention row by row: later keys are never read, and a key of score minus infinity has no weight."""
+    out = torch.zeros_like(v)
+    for head, row in np.ndindex(*q.shape[:2]):
+        scores = (k[head, : row + 1] @ q[head, row]) * q.shape[-1] ** -0.5
+        seen = scores != -torch.inf
+        if seen.any():
+            out[head, row] = scores[seen].softmax(0) @ v[head, : row + 1][seen]
+    return out
+
+
+@pytest.mark.parametrize("values", sorted(SPECIAL_VALUES))
+def test_attention_may_leave_out_masked_keys_whatever_they_hold(values):
+    assert all(judge(ATTENTION, values, attend_earlier_keys, seed) == 0 for seed in range(40))
+
+
+def test_attention_to_masked_keys_is_wrong_on_infinite_values_too():
+    def ignores_mask(q, k, v):
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+    assert any(judge(ATTENTION, Values.INFINITE, ignores_mask, seed) > 0 for seed in range(20))

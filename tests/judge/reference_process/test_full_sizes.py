@@ -7,7 +7,7 @@ import pytest
 
 from cutegen_core.judge.problem_source import find_size_slots, parse
 from cutegen_core.judge.reference_process.full_sizes import BUDGET, find_full_sizes
-from cutegen_core.judge.reference_process.reduction import Cost
+from cutegen_core.judge.reference_process.reduction import Cost, Forward
 from cutegen_core.records.errors import ProblemError
 
 HEAD = "class Model: pass\ndef get_inputs(): return []\n"
@@ -19,7 +19,7 @@ class Probe:
     def __init__(self, holds=lambda sizes: True, flops=False):
         self.holds, self.flops, self.asked = holds, flops, 0
 
-    def cost(self, source, origin):
+    def forward(self, source, origin):
         self.asked += 1
         sizes = {}
         exec(source, sizes)
@@ -27,7 +27,7 @@ class Probe:
         if not self.holds(numbers):
             raise ProblemError("tied")
         total = prod(numbers.values())
-        return Cost(1, total) if self.flops else Cost(total, 0)
+        return Forward(Cost(1, total) if self.flops else Cost(total, 0))
 
     def run(self, source, origin, values):
         raise AssertionError("only counted")
@@ -55,6 +55,18 @@ def test_each_of_two_sizes_is_the_benchmarks_in_one_run():
     ladders = found("A = 4096\nB = 16384\n")
     assert [ladder[0].changed for ladder in ladders] == [("B",), ("A",)]
     assert [ladder[0].sizes for ladder in ladders] == [{"A": 4096, "B": 1024}, {"A": 256, "B": 16384}]
+
+
+def test_equal_numbers_that_only_fit_together_change_together():
+    ladders = found(
+        "ROWS = 64\nCOLS = 256\nROWS_TOO = 64\nCOLS_TOO = 256\n",
+        Probe(lambda s: s["ROWS"] == s["ROWS_TOO"] and s["COLS"] == s["COLS_TOO"]),
+    )
+    assert [ladder[0].changed for ladder in ladders] == [("COLS", "COLS_TOO"), ("ROWS", "ROWS_TOO")]
+
+
+def test_equal_numbers_that_fit_apart_change_apart():
+    assert [ladder[0].changed for ladder in found("A = 4096\nB = 4096\n")] == [("A",), ("B",)]
 
 
 def test_a_size_that_no_workload_varies_stays():

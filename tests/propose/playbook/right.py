@@ -43,7 +43,7 @@ def problem(
 
 def variants_of(case: Problem, shared: SharedTools, scratch: Path, target: Target | None = None) -> tuple[Variant, ...]:
     """Write the kernels from the benchmark workload, and from what another one shows of its sizes."""
-    reference, (own, awkward) = shared.reference(case, scratch), case.workloads
+    reference, (own, awkward, *_) = shared.reference(case, scratch), case.workloads
     other = reference.graph(awkward), reference.signature(awkward)
     return propose(reference.graph(own), reference.signature(own), "case", target or Target(), others=[other])
 

@@ -9,10 +9,13 @@ import pytest
 
 from cutegen_core.kernel import kernel_file
 from cutegen_core.propose.playbook import NotInPlaybook, Variant, menu, propose, redirect
+from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
 from cutegen_core.propose.playbook.proposer import PlaybookProposer
+from cutegen_core.propose.playbook.rules import RULES
 from cutegen_core.propose.port import Attempt, Declined, Finished, Proposal, ProposalRequest, WantsStudy
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
+from cutegen_core.records.operations import OPERATIONS, Flow
 from cutegen_core.records.problem import Problem, Signature, TensorRole, TensorSpec
 from cutegen_core.records.trial import Status
 from tests.propose.playbook.right import DEVICE, assert_level_right, assert_right, problem, variants_of
@@ -32,6 +35,27 @@ CASES = {
         "F.gelu(x[:, :C]) * x[:, C:]", ROWS, {"R": 3, "C": 33}, x="torch.randn(R, 2 * C).half()"),
     "transposed operand": problem(
         "x + y.T", ROWS, {"R": 3, "C": 37}, **DRAW, y="torch.randn(C, R)"),
+    "of three operands": problem(
+        "(x.masked_fill(y > 0, -2.0), torch.lerp(x, y, 0.3), torch.addcmul(x, x, y, value=0.5), torch.fmod(x, 0.7), "
+        "torch.remainder(x, -0.7), x // 0.3, x.clamp_max(0.2), torch.nan_to_num(x / x), F.prelu(x, x[0, :1]))",
+        ROWS, {"R": 3, "C": 37}, **DRAW, y="torch.randn(R, C)"),
+    "functions": problem(
+        "(torch.atan(x) + torch.sinh(x) * torch.asinh(x) - torch.cosh(x), torch.asin(x / 8) * torch.acos(x / 8), "
+        "torch.logaddexp(x, x * x), torch.hypot(x, x + 1), torch.copysign(x, -x), torch.isfinite(x), x.frac())",
+        ROWS, {"R": 3, "C": 37}, **DRAW),
+    "bits and whole numbers": problem(
+        "((a ^ 5) | (a & 3), ~a, a // 7, a % 7, (a > 3) ^ (a < 9), ~(a > 3), torch.fmod(a, 7), "
+        "torch.div(a, -3, rounding_mode='trunc'))",
+        ROWS, {"R": 3, "C": 37}, a="torch.randint(-100, 100, (R, C))"),
+    "masked softmax": problem(
+        "torch.softmax(x.masked_fill(~(y > -1), -torch.inf), -1), (y > 2).any(-1), (y > -9).all(-1)",
+        ROWS, {"R": 3, "C": 37}, **DRAW, y="torch.randn(R, C)"),
+    "pieces, stacked again": problem(
+        "torch.stack((x.unbind(1)[2], x.unbind(1)[0]), 1), torch.cat((x[:, 0], x[:0, 1])), F.glu(x, -1)",
+        {"R": 4, "C": 64}, {"R": 3, "C": 38}, x="torch.randn(R, 3, C)"),
+    "a gated product": problem(
+        "F.gelu(self.up(x).chunk(2, -1)[0]) * self.up(x).chunk(2, -1)[1]", PRODUCT, {"M": 7, "N": 10, "K": 9},
+        "self.up = nn.Linear(K, 2 * N)", x="torch.randn(2, M, K)"),
     "softmax": problem("torch.softmax(x, dim=-1)", ROWS, {"R": 3, "C": 1030}, **DRAW),
     "log-softmax over the middle": problem(
         "F.log_softmax(x, dim=1)", CUBE, {"R": 2, "C": 37, "D": 5}, x="torch.randn(R, C, D)"),
@@ -127,6 +151,19 @@ def test_the_menu_follows_the_class(
     assert "some_problem_kernel" in variants[0].source
     assert [kernel_file.parse(v.source).idea for v in variants] == [v.idea for v in variants]
     assert len(list(kernel_file.parse(variants[-1].source).combinations(DEVICE))) > 4
+
+
+WITHOUT_RULE = {
+    "sgn", "rrelu", "heaviside", "isclose", "signbit", "bitwise_left_shift", "bitwise_right_shift", "float_power",
+    "sinc", "logit", "logaddexp2", "erfinv", "lgamma", "digamma", "i0", "feature_dropout", "alpha_dropout",
+    "feature_alpha_dropout",
+}  # fmt: skip
+
+
+def test_pointwise_operations_have_rules() -> None:
+    """All but those that references seldom have: a new operation in the table is noticed here."""
+    pointwise = {name for name, traits in OPERATIONS.items() if traits.flow is Flow.POINTWISE}
+    assert {name for name in pointwise if not any(name in known for known in (RULES, UNARY, BINARY))} == WITHOUT_RULE
 
 
 @pytest.mark.parametrize(

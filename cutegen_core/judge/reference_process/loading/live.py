@@ -31,6 +31,7 @@ from torch.utils import _pytree as pytree
 
 from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.loading.contract_names import Names, leaf_names, module_numbers
+from cutegen_core.judge.reference_process.loading.nesting import opened
 from cutegen_core.judge.reference_process.loading.own_device import on_own_device
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import ITEMSIZE, TensorRole, TensorSpec
@@ -65,15 +66,22 @@ class Live:
         """Run `forward` on these tensors and return its tensor outputs; errors of the file's code pass through.
 
         Raises:
-            ProblemError: it returns no tensor.
+            ProblemError: it returns no tensor, or something else that should be compared.
         """
         args, kwargs = self.arguments(tensors)
         state = {dotted: tensors[name] for name, dotted in self.states.items()}
         with on_own_device() if torch.get_default_device().type == "cpu" else nullcontext():
             result = functional_call(self.model, state, args, kwargs)
-        outputs = tuple(leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor))
+        leaves = pytree.tree_leaves(opened(result, f"{self.origin}: forward returns"))
+        outputs = tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
         if not outputs:
             raise ProblemError(f"{self.origin}: forward returns no tensor, so there is nothing to compare.")
+        numbers = [leaf for leaf in leaves if isinstance(leaf, int | float | complex)]
+        if numbers:
+            raise ProblemError(
+                f"{self.origin}: forward returns the number {numbers[0]} among its tensors, which no kernel writes and "
+                "nothing compares: return a tensor, or leave it out."
+            )
         if any(t.is_meta for t in outputs) and not any(t.is_meta for t in tensors.values()):
             raise ProblemError(f"{self.origin}: forward returns a tensor on meta, which has no values to compare.")
         return outputs
@@ -151,7 +159,8 @@ def tensor_spec(name: str, tensor: torch.Tensor, role: TensorRole, origin: str) 
     dtype = dtype_name(tensor)
     if dtype not in ITEMSIZE or tensor.is_sparse or tensor.is_quantized:
         known = ", ".join(ITEMSIZE)
-        raise ProblemError(f"{origin}: tensor {name} is {dtype} ({tensor.layout}); only dense {known} work.")
+        parts = " Give a complex tensor's real and imaginary parts (torch.view_as_real)." if tensor.is_complex() else ""
+        raise ProblemError(f"{origin}: tensor {name} is {dtype} ({tensor.layout}); only dense {known} work.{parts}")
     if tensor.device.type not in ("cpu", "meta"):
         raise ProblemError(f"{origin}: tensor {name} is on {tensor.device}; leave the device to the workbench.")
     return TensorSpec(name, dtype, tuple(int(d) for d in tensor.shape), role)
@@ -194,7 +203,7 @@ def _is_keywords(init: Sequence[Any]) -> bool:
 
 def _live(model: torch.nn.Module, given: Any, origin: str) -> Live:  # noqa: ANN401 - whatever the file returns
     _settle(model)
-    arguments = _arguments(model, given, origin)
+    arguments = opened(_arguments(model, given, origin), f"{origin}: get_inputs() holds")
     leaves, spec = pytree.tree_flatten(arguments)
     names = Names()
     tensors: dict[str, torch.Tensor] = {}
@@ -224,6 +233,8 @@ def _settle(model: torch.nn.Module) -> None:
     for module in model.modules():
         if type(module).__name__.endswith("Dropout") or "Dropout" in type(module).__mro__[1].__name__:
             module.eval()
+        if isinstance(module, torch.nn.RNNBase | torch.nn.MultiheadAttention):
+            module.dropout = 0.0
         for name, value in list(vars(module).items()):
             if isinstance(value, torch.Tensor):
                 delattr(module, name)

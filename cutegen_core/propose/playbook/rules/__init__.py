@@ -8,12 +8,14 @@ from cutegen_core.propose.playbook.call import OperationCall, Rule
 from cutegen_core.propose.playbook.rules import (
     arithmetic,
     attention,
+    joins,
     losses,
     normalisation,
     places,
     products,
     reductions,
     scans,
+    special,
     views,
     windows,
 )
@@ -21,17 +23,23 @@ from cutegen_core.propose.playbook.values import Value
 
 __all__ = ["RULES", "SEVERAL"]
 
-SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {**views.SEVERAL, **places.SEVERAL}
+SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
+    **views.SEVERAL,
+    **places.SEVERAL,
+    **reductions.SEVERAL,
+}
 """Operations with several results, one value each, named as "getitem" asks for them."""
 
 RULES: Mapping[str, Rule] = {
     **arithmetic.RULES,
+    **special.RULES,
     **reductions.RULES,
     **losses.RULES,
     **places.RULES,
     **normalisation.RULES,
     **products.RULES,
     **scans.RULES,
+    **joins.RULES,
     **windows.RULES,
     **views.RULES,
     **attention.RULES,

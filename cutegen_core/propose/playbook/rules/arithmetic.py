@@ -8,6 +8,7 @@ from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_
 from cutegen_core.propose.playbook.formulas import cast, like
 from cutegen_core.propose.playbook.pointwise import BINARY, GELU_ERF, GELU_TANH
 from cutegen_core.propose.playbook.values import Value, compute
+from cutegen_core.records import operations as ops
 
 
 def _arithmetic(rule: str) -> Rule:
@@ -19,12 +20,10 @@ def _arithmetic(rule: str) -> Rule:
 
 
 def _div(call: OperationCall) -> Value:
-    mode = call.node.kwargs.get("rounding_mode")
-    code = {"floor": "floor{f}({0} / {1})", "trunc": "trunc{f}({0} / {1})"}.get(str(mode), "{0} / {1}")
-    a, b = (cast(call.tensor(i), call.node.dtype) for i in (0, 1))
-    if call.node.dtype not in FLOATS:
-        raise not_in_playbook("integer division")
-    return compute(code, a, b, dtype=call.node.dtype)
+    mode, whole = str(call.node.kwargs.get("rounding_mode")), call.node.dtype not in FLOATS
+    truncated = "{0} / {1}" if whole else "trunc{f}({0} / {1})"
+    code = {"floor": BINARY["floor_divide"], "trunc": truncated}.get(mode, BINARY["div"])
+    return compute(code, call.valued(0), call.valued(1), dtype=call.node.dtype)
 
 
 def _gelu(call: OperationCall) -> Value:
@@ -45,7 +44,8 @@ def _with_numbers(code: str, *names_defaults: tuple[str, float]) -> Rule:
 
 def _clamp(call: OperationCall) -> Value:
     value = call.tensor(0)
-    for index, names, kind in ((1, ("min", "min_val"), "max_of"), (2, ("max", "max_val"), "min_of")):
+    upper = 1 if ops.name(call.node) == "clamp_max" else 2
+    for index, names, kind in ((3 - upper, ("min", "min_val"), "max_of"), (upper, ("max", "max_val"), "min_of")):
         for name in names:
             if call.has(index, name):
                 value = compute(
@@ -66,8 +66,7 @@ def _pow(call: OperationCall) -> Value:
 
 
 def _where(call: OperationCall) -> Value:
-    a, b = (cast(call.tensor(i), call.node.dtype) for i in (1, 2))
-    return compute("{0} ? {1} : {2}", call.tensor(0), a, b, dtype=call.node.dtype)
+    return compute("{0} ? {1} : {2}", call.tensor(0), call.valued(1), call.valued(2), dtype=call.node.dtype)
 
 
 def _to(call: OperationCall) -> Value:
@@ -82,7 +81,7 @@ def _dropout(call: OperationCall) -> Value:
 
 RULES: Mapping[str, Rule] = {
     "add": _arithmetic("add"), "sub": _arithmetic("sub"), "mul": _arithmetic("mul"), "div": _div,
-    "gelu": _gelu, "clamp": _clamp, "clamp_min": _clamp, "hardtanh": _with_numbers(
+    "gelu": _gelu, "clamp": _clamp, "clamp_min": _clamp, "clamp_max": _clamp, "hardtanh": _with_numbers(
         "min_of(max_of({0}, {1}), {2})", ("min_val", -1.0), ("max_val", 1.0)),
     "leaky_relu": _with_numbers("{0} > {T}(0) ? {0} : {0} * {1}", ("negative_slope", 0.01)),
     "elu": _with_numbers("{0} > {T}(0) ? {0} * {2} : {1} * {2} * expm1{f}({0} * {3})",
@@ -90,9 +89,10 @@ RULES: Mapping[str, Rule] = {
     "celu": _with_numbers("{0} > {T}(0) ? {0} : {1} * expm1{f}({0} / {1})", ("alpha", 1.0)),
     "softplus": _with_numbers("{0} * {1} > {2} ? {0} : log1p{f}(exp{f}({0} * {1})) / {1}",
                               ("beta", 1.0), ("threshold", 20.0)),
-    "threshold": _with_numbers("{0} > {1} ? {0} : {2}", ("threshold", 0.0), ("value", 0.0)),
-    "hardshrink": _with_numbers("abs_of({0}) > {1} ? {0} : {T}(0)", ("lambd", 0.5)),
-    "softshrink": _with_numbers("{0} > {1} ? {0} - {1} : {0} < -{1} ? {0} + {1} : {T}(0)", ("lambd", 0.5)),
-    "pow": _pow, "where": _where, "dropout": _dropout,
+    "threshold": _with_numbers("{0} <= {1} ? {2} : {0}", ("threshold", 0.0), ("value", 0.0)),
+    "hardshrink": _with_numbers("abs_of({0}) <= {1} ? {T}(0) : {0}", ("lambd", 0.5)),
+    "softshrink": _with_numbers("{0} > {1} ? {0} - {1} : {0} < -{1} ? {0} + {1} : {0} * {T}(0)", ("lambd", 0.5)),
+    "pow": _pow, "where": _where, "dropout": _dropout, "feature_dropout": _dropout, "alpha_dropout": _dropout,
+    "feature_alpha_dropout": _dropout,
     "to": _to, "_to_copy": _to, "type_as": _to,
 }  # fmt: skip

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
+from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, sub
-from cutegen_core.propose.playbook.values import Size, Value, compute, product, reduce, squeeze
+from cutegen_core.propose.playbook.values import Size, Value, compute, diagonal, product, reduce, squeeze
 
 
 def mean_of(value: Value, axes: Sequence[int], keepdim: bool, correction: float = 0) -> Value:
@@ -57,20 +57,93 @@ def _variance(call: OperationCall, root: bool) -> Value:
 
 
 def _norm(call: OperationCall) -> Value:
-    x, power = call.tensor(0), call.number(1, "p", 2)
-    axes, keepdim = call.integers(2, "dim"), call.flag(3, "keepdim")
+    return _norm_of(call.tensor(0), call.number(1, "p", 2), call.integers(2, "dim"), call.flag(3, "keepdim"))
+
+
+def _norm_of(x: Value, power: float, axes: Sequence[int], keepdim: bool) -> Value:
     if power == 2:
         return apply("sqrt", reduce("sum", apply("square", x), axes, keepdim))
     if power == 1:
         return reduce("sum", apply("abs", x), axes, keepdim)
     if math.isinf(power):
         return reduce("max" if power > 0 else "min", apply("abs", x), axes, keepdim)
-    raise not_in_playbook(f"a norm of order {power}")
+    if power == 0:
+        return cast(_count(compute("{0} != {T}(0)", x, dtype="bool"), axes, keepdim), x.dtype)
+    powers = compute("pow{f}({0}, {1})", apply("abs", x), like(x, power), dtype=x.dtype)
+    return compute("pow{f}({0}, {1})", reduce("sum", powers, axes, keepdim), like(x, 1 / power), dtype=x.dtype)
+
+
+def _linalg_norm(call: OperationCall) -> Value:
+    """Return the norm of all elements, or of vectors; the norms of matrices are others."""
+    x, order, axes = call.floating(0), call.operand(1, "ord"), call.integers(2, "dim")
+    if order is not None and (len(axes) != 1 and (axes or len(x.dims) != 1)):
+        raise not_in_playbook(f"a matrix norm of order {order!r}")
+    power = order if isinstance(order, int | float) else 2
+    return _norm_of(x, power, axes, call.flag(3, "keepdim"))
+
+
+def _dist(call: OperationCall) -> Value:
+    return _norm_of(sub(call.floating(0), call.floating(1)), call.number(2, "p", 2), (), False)
+
+
+def _count(hit: Value, axes: Sequence[int], keepdim: bool) -> Value:
+    return reduce("sum", cast(hit, "int64"), axes, keepdim)
+
+
+def _count_nonzero(call: OperationCall) -> Value:
+    return _count(_nonzero(call.tensor(0)), call.integers(1, "dim"), False)
+
+
+def _some(kind: str) -> Rule:
+    """Return a rule that tells whether any ("max") or all ("min") are other than zero."""
+
+    def rule(call: OperationCall) -> Value:
+        hits = cast(_nonzero(call.tensor(0)), "int64")
+        found = reduce(kind, hits, call.integers(1, "dim"), call.flag(2, "keepdim"))
+        return compute("{0} != 0", found, dtype=call.node.dtype)
+
+    return rule
+
+
+def _nonzero(x: Value) -> Value:
+    return x if x.dtype == "bool" else compute("{0} != 0", x, dtype="bool")
+
+
+def _prod(call: OperationCall) -> Value:
+    """Return the product, in float64 for floats: in another order, a part of a small one may overflow."""
+    wide = "float64" if call.node.dtype in FLOATS else call.node.dtype
+    whole = reduce("times", cast(call.tensor(0), wide), call.integers(1, "dim"), call.flag(2, "keepdim"))
+    return cast(whole, call.node.dtype)
+
+
+def _nansum(call: OperationCall) -> Value:
+    x = cast(call.tensor(0), call.node.dtype)
+    numbers = compute("{0} == {0} ? {0} : {T}(0)", x, dtype=x.dtype)
+    return reduce("sum", numbers, call.integers(1, "dim"), call.flag(2, "keepdim"))
+
+
+def _aminmax(call: OperationCall) -> dict[str, Value]:
+    name, x, axes, keepdim = call.node.name, call.tensor(0), call.integers(1, "dim"), call.flag(2, "keepdim")
+    return {name: reduce("min", x, axes, keepdim), f"{name}[1]": reduce("max", x, axes, keepdim)}
+
+
+def _spread_and_mean(root: bool) -> Callable[[OperationCall], dict[str, Value]]:
+    def results(call: OperationCall) -> dict[str, Value]:
+        name, axes = call.node.name, call.integers(1, "dim")
+        axes = () if isinstance(call.operand(1), bool) else axes
+        return {name: _variance(call, root), f"{name}[1]": mean_of(call.tensor(0), axes, call.flag(3, "keepdim"))}
+
+    return results
 
 
 RULES: Mapping[str, Rule] = {
-    "sum": _sum, "mean": _mean, "amax": _extreme("max"), 
-    "amin": _extreme("min"), "logsumexp": _logsumexp,
-    "var": lambda c: _variance(c, False), "std": lambda c: _variance(c, True),
-    "norm": _norm, "linalg_vector_norm": _norm,
+    "sum": _sum, "mean": _mean, "amax": _extreme("max"), "amin": _extreme("min"), "logsumexp": _logsumexp,
+    "var": lambda c: _variance(c, False), "std": lambda c: _variance(c, True), "norm": _norm,
+    "linalg_vector_norm": _norm, "linalg_norm": _linalg_norm, "dist": _dist, "prod": _prod, "nansum": _nansum,
+    "count_nonzero": _count_nonzero, "any": _some("max"), "all": _some("min"),
+    "trace": lambda c: reduce("sum", diagonal(c.tensor(0)), (0,), False),
+}  # fmt: skip
+
+SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
+    "aminmax": _aminmax, "var_mean": _spread_and_mean(False), "std_mean": _spread_and_mean(True),
 }  # fmt: skip

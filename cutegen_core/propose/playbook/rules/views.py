@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Mapping, Sequence
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.values import (
     ONE,
+    ZERO,
     Extent,
     Sized,
     Value,
     agree,
     broadcast,
+    combined,
+    diagonal,
     expand,
     extent,
     fits,
     permute,
     reshape,
     squeeze,
+    stride,
     unsqueeze,
     window,
 )
@@ -41,6 +46,14 @@ def _reverse(call: OperationCall) -> Value:
 def _transpose_last(call: OperationCall) -> Value:
     order = list(range(len(call.tensor(0).dims)))
     return permute(call.tensor(0), [*order[:-2], order[-1], order[-2]])
+
+
+def _movedim(call: OperationCall) -> Value:
+    value, rank = call.tensor(0), len(call.tensor(0).dims)
+    sources, targets = ([a % rank for a in call.integers(i)] for i in (1, 2))
+    rest = iter(k for k in range(rank) if k not in sources)
+    moved = dict(zip(targets, sources, strict=True))
+    return permute(value, [moved[k] if k in moved else next(rest) for k in range(rank)])
 
 
 def _reshape(call: OperationCall) -> Value:
@@ -78,14 +91,13 @@ def _slice(call: OperationCall) -> Value:
     x, axis = call.tensor(0), int(call.number(1, "dim", 0))
     whole, step = x.dims[axis], call.number(4, "step", 1)
     start, end = (call.operand(i) for i in (2, 3))
-    if step != 1:
-        raise not_in_playbook("a slice with a step")
     first = _position(start if isinstance(start, int) else 0, whole)
     last = _position(end if isinstance(end, int) else whole.size, whole)
     if first.size == 0 and agree([last], [whole]):
-        return x
-    text = last.text if first.size == 0 else f"({last.text} - {first.text})"
-    return window(x, axis, first, Extent(text, last.size - first.size))
+        return x if step == 1 else stride(x, axis, int(step))
+    length = last if first.size == 0 else combined(f"({last.text} - {first.text})", last, first, operator.sub)
+    part = window(x, axis, first, length)
+    return part if step == 1 else stride(part, axis, int(step))
 
 
 def _position(index: int, whole: Extent) -> Extent:
@@ -96,10 +108,13 @@ def _position(index: int, whole: Extent) -> Extent:
     if isinstance(index, Sized) and 0 <= index < whole.size:
         return extent(index)
     if index < 0:
-        return Extent(f"({whole.text} - {-index})", max(0, whole.size + index))
+        back = Extent(str(-index), -index)
+        return combined(f"({whole.text} - {back.text})", whole, back, lambda n, b: max(0, n - b))
     if index >= whole.size:
         return whole
-    return Extent(f"({whole.text} // 2)" if 2 * index == whole.size else str(index), index)
+    two = Extent("2", 2)
+    halved = combined(f"({whole.text} // 2)", whole, two, operator.floordiv)
+    return halved if 2 * index == whole.size else Extent(str(index), index)
 
 
 def _narrow(call: OperationCall) -> Value:
@@ -126,6 +141,12 @@ def _broadcast_tensors(call: OperationCall) -> dict[str, Value]:
     return {f"{call.node.name}[{i}]": expand(value, dims) for i, value in enumerate(operands)}
 
 
+def _unbind(call: OperationCall) -> dict[str, Value]:
+    x, axis = call.tensor(0), int(call.number(1, "dim", 0)) % len(call.tensor(0).dims)
+    places = [Extent(str(i), i) for i in range(x.sizes[axis])]
+    return {f"{call.node.name}[{i}]": squeeze(window(x, axis, place, ONE), (axis,)) for i, place in enumerate(places)}
+
+
 def _chunk(call: OperationCall) -> dict[str, Value]:
     x, axis = call.tensor(0), int(call.number(2, "dim", 0))
     pieces, whole = int(call.number(1, "chunks", 1)), x.dims[axis]
@@ -135,9 +156,9 @@ def _chunk(call: OperationCall) -> dict[str, Value]:
 def _split(call: OperationCall) -> dict[str, Value]:
     x, axis, size = call.tensor(0), int(call.number(2, "dim", 0)), call.operand(1)
     if isinstance(size, tuple):
-        size = size[0] if len(set(size)) == 1 else None
+        return _unequal_pieces(call, x, axis, [one for one in size if isinstance(one, int)])
     if not isinstance(size, int):
-        raise not_in_playbook("a split into pieces of different sizes")
+        raise not_in_playbook("a split into pieces of unknown sizes")
     return _pieces(call, x, axis, max(1, x.sizes[axis] // size), x.dims[axis])
 
 
@@ -149,15 +170,45 @@ def _pieces(call: OperationCall, x: Value, axis: int, pieces: int, whole: Extent
     return {f"{call.node.name}[{i}]": window(x, axis, start, length) for i, start in enumerate(starts)}
 
 
+def _unequal_pieces(call: OperationCall, x: Value, axis: int, sizes: Sequence[int]) -> dict[str, Value]:
+    """Return pieces one after the other; the last one is what is left."""
+    found, start, whole = {}, ZERO, x.dims[axis]
+    for i, size in enumerate(sizes):
+        last = i == len(sizes) - 1
+        length = combined(f"({whole.text} - {start.text})", whole, start, operator.sub) if last else extent(size)
+        found[f"{call.node.name}[{i}]"] = window(x, axis, start, length)
+        start = start.plus(length)
+    return found
+
+
+def _diagonal(call: OperationCall) -> Value:
+    if any(call.number(*one) != one[2] for one in ((1, "offset", 0), (2, "dim1", 0), (3, "dim2", 1))):
+        raise not_in_playbook("a diagonal with an offset, or of other dimensions than the first two")
+    return diagonal(call.tensor(0))
+
+
+def _pixel_shuffle(call: OperationCall) -> Value:
+    x, r = call.tensor(0), call.integers(1)[0]
+    lead, (height, width) = x.sizes[:-3], x.sizes[-2:]
+    at = len(lead)
+    apart = reshape(x, (*lead, call.node.shape[-3], r, r, height, width), inferred=at)
+    order = (*range(at + 1), at + 3, at + 1, at + 4, at + 2)
+    return reshape(permute(apart, order), call.node.shape)
+
+
 RULES: Mapping[str, Rule] = {
     "t": _transpose, "transpose": _transpose, "numpy_T": _reverse, "mT": _transpose_last, "permute": lambda c: permute(
         c.tensor(0), c.integers(1)), "view": _reshape, "reshape": _reshape, "flatten": _reshape,
     "_unsafe_view": _reshape, "unflatten": _reshape, "unsqueeze": lambda c: unsqueeze(
         c.tensor(0), c.integers(1)[0]), "squeeze": _squeeze, "expand": _expand, "expand_as": _expand,
-    "slice": _slice, "narrow": _narrow, "select": _select, "getitem": _getitem,
+    "slice": _slice, "narrow": _narrow, "select": _select, "getitem": _getitem, "view_as": _reshape,
+    "reshape_as": _reshape, "ravel": _reshape, "atleast_1d": _reshape, "atleast_2d": _reshape, "movedim": _movedim,
+    "mH": _transpose_last, "adjoint": _transpose_last, "matrix_H": _transpose_last, "diagonal": _diagonal,
+    "pixel_shuffle": _pixel_shuffle,
 }  # fmt: skip
 
 SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
-    "broadcast_tensors": _broadcast_tensors, "chunk": _chunk, "split": _split,
+    "broadcast_tensors": _broadcast_tensors, "chunk": _chunk, "split": _split, "split_with_sizes": _split,
+    "unsafe_chunk": _chunk, "unsafe_split": _split, "unsafe_split_with_sizes": _split, "unbind": _unbind,
 }  # fmt: skip
 """Operations with several results, one value each, named as "getitem" asks for them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from cutegen_core.propose.playbook.values.extents import (
@@ -11,6 +11,7 @@ from cutegen_core.propose.playbook.values.extents import (
     Extent,
     NotInPlaybook,
     agree,
+    combined,
     extent,
     fits,
     is_constant,
@@ -26,6 +27,7 @@ from cutegen_core.propose.playbook.values.nodes import (
     Flip,
     Load,
     Move,
+    Product,
     Reduce,
     Reshape,
     Scan,
@@ -110,26 +112,75 @@ def window(value: Value, axis: int, start: Extent, length: Extent) -> Value:
     Raises:
         NotInPlaybook: a part of a result that another kernel computes.
     """
-    axis %= len(value.dims)
+
+    def part(tensor: Load, along: int) -> Load:
+        if not start.size:
+            return tensor
+        own = tensor.strides[along]
+        return replace(tensor, offset=tensor.offset.plus(Extent(f"{start.text} * {own.text}", start.size * own.size)))
+
+    return _cut(value, axis % len(value.dims), length, part)
+
+
+def stride(value: Value, axis: int, step: int) -> Value:
+    """Return every `step`-th position along one dimension, from the first one on; raises as `window` does."""
+    whole = value.dims[axis % len(value.dims)]
+    length = combined(
+        f"(({whole.text} + {step - 1}) // {step})", whole, Extent(str(step), step), lambda n, s: -(-n // s)
+    )
+
+    def part(tensor: Load, along: int) -> Load:
+        strides = list(tensor.strides)
+        strides[along] = strides[along].times(Extent(str(step), step))
+        return replace(tensor, strides=tuple(strides))
+
+    return _cut(value, axis % len(value.dims), length, part)
+
+
+def diagonal(value: Value) -> Value:
+    """Return the diagonal of the first two dimensions as the last one, of a square matrix in memory.
+
+    Raises:
+        NotInPlaybook: it is computed, or not square.
+    """
+    if not isinstance(value, Load) or not agree(value.dims[:1], value.dims[1:2]):
+        raise NotInPlaybook("the diagonal of what is computed, or of what is not square, is not in the playbook")
+    (a, b), rest = value.strides[:2], value.strides[2:]
+    return replace(value, dims=(*value.dims[2:], value.dims[0]), strides=(*rest, a.plus(b)))
+
+
+def _cut(value: Value, axis: int, length: Extent, part: Callable[[Load, int], Load]) -> Value:
+    """Return the value with this length along one dimension; `part` cuts a tensor in memory along one of its own."""
     dims = (*value.dims[:axis], length, *value.dims[axis + 1 :])
     match value:
         case Load():
-            stride = value.strides[axis]
-            step = Extent(f"{start.text} * {stride.text}", start.size * stride.size)
-            return replace(value, dims=dims, offset=value.offset.plus(step if start.size else ZERO))
+            return replace(part(value, axis), dims=dims)
         case Move():
             if axis not in value.sources:
                 return replace(value, dims=dims)
-            inner = window(value.operand, value.sources.index(axis), start, length)
-            return replace(value, dims=dims, operand=inner)
+            return replace(value, dims=dims, operand=_cut(value.operand, value.sources.index(axis), length, part))
         case Compute():
             lead = [len(value.dims) - len(o.dims) for o in value.operands]
             parts = (
-                window(o, axis - shift, start, length) if axis >= shift and not o.dims[axis - shift].single else o
+                _cut(o, axis - shift, length, part) if axis >= shift and not o.dims[axis - shift].single else o
                 for o, shift in zip(value.operands, lead, strict=True)
             )
             return replace(value, dims=dims, operands=tuple(parts))
-    raise NotInPlaybook("a part of a reduction or of a product is not in the playbook")
+        case Reduce() if axis not in value.axes:
+            return replace(value, dims=dims, operand=_cut(value.operand, axis, length, part))
+        case Product():
+            a, b = (_cut_factor(factor, axis, length, part, value) for factor in (value.a, value.b))
+            return replace(value, dims=dims, a=a, b=b)
+    raise NotInPlaybook("a part of a scan, a convolution or a reshaped result is not in the playbook")
+
+
+def _cut_factor(factor: Value, axis: int, length: Extent, part: Callable[[Load, int], Load], product: Product) -> Value:
+    """Return what a part of a product needs of a factor: its part, or all of it along the dimension that it sums."""
+    of_the_other = len(product.dims) - (1 if factor is product.a else 2)
+    own = axis - len(product.dims) + len(factor.dims)
+    if axis == of_the_other or own < 0 or factor.dims[own].single:
+        return factor
+    return _cut(factor, own, length, part)
 
 
 def flip(value: Value, axis: int) -> Value:

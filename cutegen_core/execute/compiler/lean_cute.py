@@ -1,0 +1,89 @@
+"""Rewrite two of CuTe's headers so that the same types and values take the compiler less work.
+
+Most of CuTe's algebra of layouts has results that their types say alone. CuTe computes them nevertheless: the compiler
+emits and optimises thousands of functions that return nothing. Here such a function is instantiated for its type, its
+static assertions included, but not called. No line moves: what is added stands in front of a line.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cutegen_core.records.errors import MachineError
+
+TESTED = "nvidia-cutlass==4.2.0.0"
+_WITH_STATIC_RESULTS = (
+    "composition", "complement", "right_inverse", "left_inverse", "coalesce", "coalesce_x", "composition_impl",
+    "logical_divide", "zipped_divide", "tiled_divide", "flat_divide", "logical_product", "zipped_product",
+    "tiled_product", "blocked_product", "raked_product", "filter", "max_common_layout", "max_common_vector", "cosize",
+    "coshape", "tile_unzip", "zip",
+)  # fmt: skip
+_FUNCTION = re.compile(
+    r"^(?P<head>template <[^;{}/]*?>)\nCUTE_HOST_DEVICE constexpr\nauto\n"
+    rf"(?P<name>{'|'.join(_WITH_STATIC_RESULTS)})\((?P<parameters>[^;{{}}/]*?)\)\n\{{",
+    re.MULTILINE,
+)
+_NUMBERS = re.compile(r"\bint\.\.\. (\w+)")
+_PARAMETER = re.compile(r"(\w+)(?=,|$)")
+_ARGUMENTS = re.compile(r"<[^<>]*>")
+# Each element of a tuple takes two functions, and a tuple is recognised by a search for what tells its size.
+_ELEMENT = re.compile(
+    r"return eso::getv_(?P<how>cr|r|rr)<I>\((?P<tuple>.*)\);|^template <class T>\nstatic constexpr bool is_tuple_v",
+    re.MULTILINE,
+)
+_REFERENCE = {"cr": "const&", "r": "&", "rr": "&&"}
+
+_LAYOUT, _TUPLE = "cute/layout.hpp", "cute/container/tuple.hpp"
+CHANGES = {_LAYOUT: 33, _TUPLE: 4}
+"""Headers that are rewritten -> how many places of the tested version."""
+
+
+def read_lean(include: Path) -> dict[str, str]:
+    """Return the headers of CHANGES of the CUTLASS below `include`, rewritten.
+
+    Raises:
+        MachineError: a header differs from that of the tested version.
+    """
+    return {header: rewrite(header, (include / header).read_text()) for header in CHANGES}
+
+
+def rewrite(header: str, text: str) -> str:
+    """Return the text of a header of CHANGES, rewritten.
+
+    Raises:
+        MachineError: it differs from that of the tested version.
+    """
+    lean, changed = _FUNCTION.subn(_wrap, text) if header == _LAYOUT else _ELEMENT.subn(_find_at_once, text)
+    if changed != CHANGES[header]:
+        raise MachineError(f"{header} does not read as in the tested version. Install it: pip install {TESTED}")
+    return lean
+
+
+def _wrap(function: re.Match[str]) -> str:
+    """Put a function in front that calls the given one, renamed, if its type leaves something to compute."""
+    head, name = " ".join(function["head"].split()), function["name"]
+    parameters = " ".join(function["parameters"].replace("[[maybe_unused]]", "").split())
+    plain = parameters
+    while _ARGUMENTS.search(plain):
+        plain = _ARGUMENTS.sub("", plain)
+    explicit = ", ".join(f"{numbers}..." for numbers in _NUMBERS.findall(head))
+    call = f"computed_{name}{f'<{explicit}>' if explicit else ''}({', '.join(_PARAMETER.findall(plain))})"
+    written = function[0].replace(f"\n{name}(", f"\ncomputed_{name}(")
+    signature = f"{head} CUTE_HOST_DEVICE constexpr auto"
+    return (
+        f"{signature} computed_{name}({parameters}); {signature} {name}({parameters}) {{ using R = decltype({call}); "
+        f"if constexpr (is_static<R>::value) {{ return R{{}}; }} else {{ return {call}; }} CUTE_GCC_UNREACHABLE; }} "
+        f"{written}"
+    )
+
+
+def _find_at_once(found: re.Match[str]) -> str:
+    if not found["how"]:
+        return f"template <class... T> struct is_tuple<tuple<T...>> : true_type {{}}; {found[0]}"
+    reference = _REFERENCE[found["how"]]
+    return (
+        "using E = typename CUTE_STL_NAMESPACE::tuple_element<I, cute::tuple<T...>>::type; "
+        "if constexpr (cute::is_empty<E>::value) { return E{}; } else { "
+        f"return eso::getr<E {reference}, I>({found['tuple']}); }}"
+    )

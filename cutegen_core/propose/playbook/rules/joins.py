@@ -1,0 +1,187 @@
+"""Rules of what is joined, padded, repeated, or put in another order."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import replace
+
+from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
+from cutegen_core.propose.playbook.formulas import apply, cast, mul
+from cutegen_core.propose.playbook.values import (
+    ZERO,
+    Constant,
+    Extent,
+    Join,
+    Load,
+    Move,
+    Scan,
+    Value,
+    combined,
+    constant,
+    expand,
+    extent,
+    flip,
+    reshape,
+    unsqueeze,
+    window,
+)
+from cutegen_core.records.graph import Ref
+
+_MOST_COPIES = 8
+"""Each piece of what is joined has a kernel of its own."""
+
+
+def _flip(call: OperationCall) -> Value:
+    return _flipped(call.tensor(0), call.integers(1, "dims"))
+
+
+def _flipped(value: Value, axes: tuple[int, ...]) -> Value:
+    for axis in axes:
+        value = flip(value, axis)
+    return value
+
+
+def _pieces(call: OperationCall) -> list[Value]:
+    tensors = call.operand(0)
+    pieces = [call.values[t.node] for t in tensors if isinstance(t, Ref)] if isinstance(tensors, tuple) else []
+    if not pieces:
+        raise not_in_playbook("what joins nothing")
+    return [cast(p, call.node.dtype) for p in pieces if not _is_empty(p)] or pieces[:1]
+
+
+def _is_empty(value: Value) -> bool:
+    return any(dim.size == 0 and not any(dim.everywhere) for dim in value.dims)
+
+
+def _cat(call: OperationCall) -> Value:
+    pieces = _pieces(call)
+    return join(pieces, int(call.number(1, "dim", 0)) % len(pieces[0].dims))
+
+
+def _stack(call: OperationCall) -> Value:
+    axis = int(call.number(1, "dim", 0)) % len(call.node.shape)
+    return join([unsqueeze(piece, axis) for piece in _pieces(call)], axis)
+
+
+def _joined_along(axis: int) -> Rule:
+    """Return a rule for tensors joined along a dimension, given at least so many; vectors along their only one."""
+
+    def rule(call: OperationCall) -> Value:
+        pieces = _pieces(call)
+        if axis == 0:
+            pieces = [unsqueeze(p, 0) if len(p.dims) == 1 else p for p in pieces]
+        return join(pieces, min(axis, len(pieces[0].dims) - 1))
+
+    return rule
+
+
+def _pad(call: OperationCall) -> Value:
+    """Return the operand between pieces of one number; what is padded by a negative number of elements is cut."""
+    x, amounts = call.tensor(0), call.integers(1, "pad")
+    mode, number = ("constant", 2) if call.node.op.endswith("constant_pad_nd") else (call.operand(2, "mode"), 3)
+    if mode not in (None, "constant"):
+        raise not_in_playbook(f"padding of mode {mode!r}")
+    value = call.operand(number, "value")
+    filling = constant(value if isinstance(value, int | float) else 0, x.dtype)
+    for k in range(len(amounts) // 2):
+        axis = len(x.dims) - 1 - k
+        before, after = amounts[2 * k : 2 * k + 2]
+        if before < 0 or after < 0:
+            cut = Extent(f"({x.dims[axis].text} - {max(-before, 0) + max(-after, 0)})",
+                         x.sizes[axis] - max(-before, 0) - max(-after, 0))  # fmt: skip
+            x = window(x, axis, Extent(str(max(-before, 0)), max(-before, 0)), cut)
+        edges = [_filled(filling, x, axis, extent(n)) if n > 0 else None for n in (before, after)]
+        pieces = [piece for piece in (edges[0], x, edges[1]) if piece is not None]
+        x = join(pieces, axis) if len(pieces) > 1 else x
+    return x
+
+
+def _filled(filling: Value, like: Value, axis: int, length: Extent) -> Value:
+    return expand(filling, (*like.dims[:axis], length, *like.dims[axis + 1 :]))
+
+
+def _roll(call: OperationCall) -> Value:
+    x, shifts, axes = call.tensor(0), call.integers(1, "shifts"), call.integers(2, "dims")
+    if not axes:
+        raise not_in_playbook("roll of all elements as one row")
+    for shift, axis in zip(shifts, (a % len(x.dims) for a in axes), strict=True):
+        whole, by = x.dims[axis], Extent(str(abs(shift)), abs(shift))
+        turned = combined(f"({by.text} % {whole.text})", whole, by, lambda n, s: s % max(n, 1))
+        left = combined(f"({whole.text} - {turned.text})", whole, turned, operator.sub)
+        first, rest = (left, turned) if shift > 0 else (turned, left)
+        if turned.size:
+            x = join([window(x, axis, first, rest), window(x, axis, ZERO, first)], axis)
+    return x
+
+
+def _repeat(call: OperationCall) -> Value:
+    """Return copies along dimensions: broadcast where the operand has one element there, else joined."""
+    x, times = call.tensor(0), call.integers(1, "repeats") or call.integers(1, "dims")
+    for _ in range(len(times) - len(x.dims)):
+        x = unsqueeze(x, 0)
+    for axis, n in enumerate(reversed(times)):
+        place = len(x.dims) - 1 - axis
+        if x.dims[place].single:
+            x = expand(x, (*x.dims[:place], extent(n), *x.dims[place + 1 :]))
+        elif n > _MOST_COPIES:
+            raise not_in_playbook(f"more than {_MOST_COPIES} copies of a row, one behind the other,")
+        elif n > 1:
+            x = join([x] * n, place)
+    return x
+
+
+def _repeat_interleave(call: OperationCall) -> Value:
+    x, times, axes = call.tensor(0), call.operand(1, "repeats"), call.integers(2, "dim")
+    if not isinstance(times, int) or not axes:
+        raise not_in_playbook("repeat_interleave without a dimension, or by a tensor")
+    axis = axes[0] % len(x.dims)
+    apart = unsqueeze(x, axis + 1)
+    repeated = expand(apart, (*apart.dims[: axis + 1], extent(times), *apart.dims[axis + 2 :]))
+    return reshape(repeated, call.node.shape)
+
+
+def _glu(call: OperationCall) -> Value:
+    x, axis = call.tensor(0), int(call.number(1, "dim", -1)) % len(call.tensor(0).dims)
+    whole = x.dims[axis]
+    half = Extent(f"({whole.text} // 2)", whole.size // 2)
+    return mul(window(x, axis, ZERO, half), apply("sigmoid", window(x, axis, half, half)))
+
+
+def join(pieces: list[Value], axis: int) -> Value:
+    """Return values one after the other; a scan that comes one element late, after a zero, is an exclusive scan."""
+    first, last = pieces[0], pieces[-1]
+    if len(pieces) == 2 and first.dims[axis].text == "1" and _is_zero(first) and isinstance(last, Scan):
+        whole = _one_longer(last.operand, axis)
+        plain = last.kind == "sum" and not last.backwards and not last.exclusive and last.axis == axis
+        if whole is not None and plain:
+            return replace(last, dims=whole.dims, operand=whole, exclusive=True)
+    total = pieces[0].dims[axis]
+    for piece in pieces[1:]:
+        total = total.plus(piece.dims[axis])
+    dims = (*first.dims[:axis], total, *first.dims[axis + 1 :])
+    return Join(dims, first.dtype, tuple(pieces), axis)
+
+
+def _is_zero(value: Value) -> bool:
+    while isinstance(value, Move):
+        value = value.operand
+    return isinstance(value, Constant) and value.number == 0
+
+
+def _one_longer(value: Value, axis: int) -> Load | None:
+    """Return rows with the element behind their last one, where a tensor in memory has one for each of them."""
+    if not isinstance(value, Load) or axis == 0 or axis != len(value.dims) - 1 or value.strides[axis].text != "1":
+        return None
+    whole: Extent = value.strides[axis - 1]
+    if whole.size != value.dims[axis].size + 1 or value.offset.size:
+        return None
+    return replace(value, dims=(*value.dims[:-1], whole))
+
+
+RULES: Mapping[str, Rule] = {
+    "flip": _flip, "fliplr": lambda c: _flipped(c.tensor(0), (1,)), "flipud": lambda c: _flipped(c.tensor(0), (0,)),
+    "cat": _cat, "stack": _stack, "vstack": _joined_along(0), "hstack": _joined_along(1), "pad": _pad,
+    "constant_pad_nd": _pad, "roll": _roll, "repeat": _repeat, "tile": _repeat,
+    "repeat_interleave": _repeat_interleave, "glu": _glu,
+}  # fmt: skip

@@ -1,0 +1,110 @@
+"""Every operation that the table of operations calls pointwise, and what is joined, counted or cut, is in the playbook.
+
+Each is right on the emulator, on awkward sizes and where inputs are NaN or infinite; what has no rule is listed here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
+from cutegen_core.propose.playbook.rules import RULES
+from cutegen_core.records.operations import OPERATIONS, Flow
+from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
+from tests.propose.playbook.right import assert_right, problem, variants_of
+from tests.shared_tools import SharedTools
+
+NO_RULE = {"erfinv", "digamma", "i0"}
+"""No function of the C library computes them, and the playbook has no formula."""
+INPUTS = {
+    "x": "torch.randn(R, C)", "y": "torch.randn(R, C)", "u": "torch.rand(R, C) * 2 - 1", "p": "torch.rand(R, C) * 3",
+    "i": "torch.randint(-20, 20, (R, C))", "j": "torch.randint(1, 7, (R, C))", "w": "torch.rand(C)",
+}  # fmt: skip
+POINTWISE = {
+    "one": (
+        "torch.tan(x), torch.asin(u), torch.acos(u), torch.atan(x), torch.sinh(x), torch.cosh(x), torch.asinh(x), "
+        "torch.acosh(p + 1), torch.atanh(u), torch.lgamma(p), torch.sinc(x), torch.deg2rad(x), torch.rad2deg(x), "
+        "torch.frac(x), torch.sgn(x), torch.sign(x), torch.neg(x), torch.square(x), torch.abs(x), torch.relu(x)"
+    ),
+    "functions": (
+        "torch.exp(x), torch.exp2(x), torch.expm1(x), torch.log(p), torch.log2(p), torch.log10(p), torch.log1p(p), "
+        "torch.sin(x), torch.cos(x), torch.sqrt(p), torch.rsqrt(p), torch.reciprocal(p), torch.sigmoid(x), "
+        "torch.tanh(x), torch.erf(x), torch.erfc(x), x.floor(), x.ceil(), x.round(), x.trunc(), torch.logit(u * u)"
+    ),
+    "activations": (
+        "F.silu(x), F.elu(x), F.celu(x), F.selu(x), F.gelu(x), F.mish(x), F.softplus(x), F.logsigmoid(x), F.relu6(x), "
+        "F.leaky_relu(x), F.hardswish(x), F.hardsigmoid(x), F.hardtanh(x), F.threshold(x, 0.1, 2.0), F.hardshrink(x), "
+        "F.softshrink(x), F.rrelu(x), F.prelu(x, w), F.dropout(x, training=False), "
+        "F.alpha_dropout(x, training=False), F.feature_alpha_dropout(x, training=False), "
+        "torch.feature_dropout(x, 0.5, False)"
+    ),
+    "kinds of numbers": (
+        "torch.isnan(x), torch.isinf(x), torch.isfinite(x), torch.isposinf(x), torch.isneginf(x), torch.signbit(x), "
+        "torch.isclose(x, y, atol=0.5), torch.nan_to_num(x), torch.nan_to_num(x, 1.0, 2.0, -3.0), x.clamp(-1, 1), "
+        "x.clamp_min(0.5), x.clamp_max(y), torch.logical_not(x > 0), torch.logical_and(x > 0, y > 0), "
+        "torch.logical_or(x > 0, y > 0), torch.logical_xor(x > 0, y > 0), x == y, x != y, x < y, x <= y, x > y, x >= y"
+    ),
+    "two": (
+        "x + y, x - y, x * y, x / y, torch.rsub(x, y), torch.maximum(x, y), torch.minimum(x, y), torch.fmax(x, y), "
+        "torch.fmin(x, y), torch.hypot(x, y), torch.copysign(x, y), torch.fmod(x, y), torch.remainder(x, y), "
+        "torch.floor_divide(x, y), x // 0.1, torch.div(x, y, rounding_mode='trunc'), torch.heaviside(x, y), "
+        "torch.xlogy(x, p), torch.logaddexp(x, y), torch.logaddexp2(x, y), torch.float_power(p, y), x % 0.3, p ** y, "
+        "torch.atan2(x, y)"
+    ),
+    "three": (
+        "x.masked_fill(y > 0, -1e4), x.masked_fill(y > 0, 5), torch.where(x > 0, x, 5), torch.where(x > 0, 2, y), "
+        "torch.lerp(x, y, 0.3), torch.lerp(x, y, u), torch.addcmul(x, y, p, value=0.5), "
+        "torch.addcdiv(x, y, p + 1, value=-2)"
+    ),
+    "whole numbers": (
+        "i // j, i % j, torch.fmod(i, j), torch.div(i, j, rounding_mode='trunc'), i & j, i | j, i ^ j, ~i, i << 2, "
+        "i >> 1, (x > 0) & (y > 0), ~(x > 0), (x > 0) ^ (y > 0), i.masked_fill(x > 0, 7), i / j"
+    ),
+}
+OTHERS = {
+    "counts": (
+        "torch.any(x > 1, 1), torch.all(x > -1, 1), torch.count_nonzero(x > 0, 1), torch.nansum(x, 1), "
+        "torch.aminmax(x, dim=1)[0], torch.aminmax(x, dim=1)[1], torch.var_mean(x, 1)[1], torch.norm(p, p=3, dim=1), "
+        "torch.prod(p, 1)"
+    ),
+    "wholes": "torch.any(x > 3), torch.dist(x, y), torch.linalg.norm(x), torch.trace(x), torch.diagonal(y) * 2",
+    "parts": (
+        "x[:, ::2] + y[:, 1::2], torch.movedim(x, 0, 1) * 2, x.unflatten(1, (2, C // 2)).unbind(1)[1] + 1, "
+        "x.split([C // 4, C - C // 4], 1)[1] * 2, F.glu(x, -1), x.fliplr() + 0"
+    ),
+    "joins": (
+        "torch.stack([x, y], 1), torch.hstack([x, y]), torch.vstack([x, y]), F.pad(x, (1, 2)), "
+        "F.pad(x, (0, 3, 2, 0), value=1.5), torch.roll(x, 3, 1), torch.roll(x, -2, 0), x.repeat(2, 3), "
+        "x[:1].repeat(R, 1), x.repeat_interleave(3, 1)"
+    ),
+    "pairs turned": "torch.stack((x[:, ::2] * w[::2] - x[:, 1::2], x[:, ::2] + x[:, 1::2] * w[1::2]), -1).flatten(-2)",
+}
+
+
+def case(results: str, sizes: dict[str, int], awkward: dict[str, int]) -> Problem:
+    used = {name: drawn for name, drawn in INPUTS.items() if f"{name}" in results}
+    made = problem(f"({results})", sizes, awkward, **used)
+    special = [Workload(str(kind), WorkloadRole.EMULATOR, awkward, kind) for kind in (Values.NAN, Values.INFINITE)]
+    return replace(made, workloads=(*made.workloads, *special))
+
+
+def test_every_pointwise_operation_has_a_rule() -> None:
+    pointwise = {name for name, traits in OPERATIONS.items() if traits.flow in (Flow.POINTWISE, Flow.CHANNELWISE)}
+    assert pointwise - {*RULES, *UNARY, *BINARY} == NO_RULE
+
+
+@pytest.mark.parametrize("name", POINTWISE)
+def test_pointwise_operations_are_right(name: str, shared: SharedTools, tmp_path: Path) -> None:
+    made = case(POINTWISE[name], {"R": 6, "C": 32}, {"R": 5, "C": 13})
+    naive = variants_of(made, shared, tmp_path)[:1]
+    assert_right(made, naive, made.workloads[1:], shared, tmp_path)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_operations_are_right(name: str, shared: SharedTools, tmp_path: Path) -> None:
+    made = case(OTHERS[name], {"R": 32, "C": 32}, {"R": 18, "C": 18})
+    first, *_, last = variants_of(made, shared, tmp_path)
+    assert_right(made, (first, last), made.workloads[:2], shared, tmp_path)
