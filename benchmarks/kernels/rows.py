@@ -181,6 +181,7 @@ CASES: Sequence[RowsCase] = (
     _rows("argmax-middle", "torch.argmax(x, 1)", "32 4096 4095"),
     _rows("argmax-last", "torch.argmax(x, -1)", "2048 262144"),
     _rows("cumsum", "torch.cumsum(x, 1)", "16384 32768"),
+    _rows("cumsum-odd", "torch.cumsum(x, 1)", "16384 32767"),
     _rows("cumsum-few", "torch.cumsum(x, 1)", "16 4194304"),
     _rows("cross-entropy", "F.cross_entropy(x, y)", "65536 4096", y="torch.randint(0, B, (A,))"),
     _rows("mse", "torch.mean((x - y) ** 2)", "16384 16384", y="torch.randn(A, B)"),
