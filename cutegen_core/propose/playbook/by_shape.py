@@ -14,6 +14,9 @@ _SHORT = 128
 _HELD = (_SHORT, 256, 512, 1024, 2048, 4096)
 """Vectors of a row that a kernel of tiles is made for: the first by a warp a row."""
 
+_ODD_ITEMS = 4
+"""Elements of a thread where strips are no whole vectors: what it has in flight."""
+
 _KEPT = 64
 """Elements of all inputs that a thread has registers for."""
 
@@ -96,7 +99,7 @@ def strips_hoisted(region: Region, name: str, naming: Naming, suffix: str) -> Re
     block = piece.param("BLOCK", 128)
     piece.code = render("strips_tiles.cu.j2", k=k)
     _add_tiles(piece, k, block, 8, "4", "0", k.aligned)
-    _add_scalar(piece, k, block)
+    _add_odd(piece, k, block)
     return piece
 
 
@@ -124,7 +127,9 @@ def strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Regi
         grid = f"ceil_div({k.rows} * ({k.cols} // {k.width}), {block} * {items})"
         when = k.aligned + (f" and not ({few})" if few else "")
         piece.launch(f"{name}<{block}, {items}, {once}>", (grid,), (block,), k, when)
-    _add_scalar(piece, k, block)
+        k.name = f"{name}_odd"
+        piece.code += "\n" + render("strips_tiles.cu.j2", k=k)
+    _add_odd(piece, k, block)
     return piece
 
 
@@ -140,8 +145,17 @@ def _add_few(piece: RegionText, k: RowsKernel, when: str) -> None:
 
 
 def _add_tiles(piece: RegionText, k: RowsKernel, block: str, group: int, items: str, once: str, when: str) -> None:
+    """Add a launch for strips of whole, aligned vectors."""
     grid = f"ceil_div({k.rows}, {block} // {group}) * ceil_div({k.cols} // {k.width}, {group} * {items})"
-    piece.launch(f"{k.name}<{group}, {block} / {group}, {items}, {once}>", (grid,), (block,), k, when)
+    kernel = f"{k.name}<{group}, {block} / {group}, {items}, {k.width}, {once}>"
+    piece.launch(kernel, (grid,), (block,), k, when)
+
+
+def _add_odd(piece: RegionText, k: RowsKernel, block: str) -> None:
+    """Add a launch for strips that are no whole, aligned vectors: a warp a strip, so that elements need no division."""
+    grid = f"ceil_div({k.rows}, {block} // 32) * ceil_div({k.cols}, 32 * {_ODD_ITEMS})"
+    kernel = f"{k.name}<32, {block} / 32, {_ODD_ITEMS}, 1, 0>"
+    piece.launch(kernel, (grid,), (block,), k, f"not ({k.aligned})")
 
 
 def _add_scalar(piece: RegionText, k: RowsKernel, block: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cutegen_core.propose.playbook.kernels import ElementwiseKernel, RowsKernel, ScanKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.rows.vectors import RowVectors
 from cutegen_core.propose.playbook.writing import RegionText, render
 
 THREADS = (128, 256, 512, 1024)
@@ -112,10 +113,10 @@ def scan_naive(region: Region, name: str, naming: Naming, suffix: str, tuned: bo
 
 
 def scan_block(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
-    """Read rows of whole, aligned vectors by vectors, all others element by element."""
+    """Give a thread a vector at a time; rows that are no whole, aligned vectors begin within one."""
     piece, k = RegionText(suffix), ScanKernel(region, name, naming)
     block = piece.param("BLOCK", 512 if tuned else 256, *((128, 256, 512, 1024) if tuned else ()))
-    piece.code = render("scan_block.cu.j2", k=k, prefetch=tuned)
-    piece.launch(f"{name}<{block}, {k.width}>", (k.rows,), (block,), k, k.aligned)
-    piece.launch(f"{name}<{block}, 1>", (k.rows,), (block,), k, f"not ({k.aligned})")
+    piece.code = render("scan_block.cu.j2", k=k, row_vectors=RowVectors(k), prefetch=tuned)
+    piece.launch(f"{name}<{block}, {k.width}, true>", (k.rows,), (block,), k, k.aligned)
+    piece.launch(f"{name}<{block}, {k.width}, false>", (k.rows,), (block,), k, f"not ({k.aligned})")
     return piece

@@ -228,6 +228,13 @@ ODD = {
     "groups with a weight for each channel": problem(
         "F.group_norm(x, 2, w, w)", {"R": 2, "C": 6, "D": 301}, {"R": 3, "C": 2, "D": 5},
         x="torch.randn(R, C, D)", w="torch.randn(C)"),
+    "a scan whose rows begin elsewhere than its results": problem(
+        "torch.cumsum(x[:, 1:], 1) + y", {"R": 9, "C": 5000}, {"R": 5, "C": 2}, **DRAW, y="torch.randn(R, C - 1)"),
+    "strips with a bias, of halves and of truths": problem(
+        "(F.silu(x + b), x > b)", {"R": 9, "C": 517}, {"R": 3, "C": 2}, x="torch.randn(R, C).half()",
+        b="torch.randn(C).half()"),
+    "strips with what is the same all along them": problem(
+        "x * torch.exp(s)", {"R": 9, "C": 517}, {"R": 5, "C": 1}, x="torch.randn(R, C)", s="torch.randn(R, 1)"),
     "few long rows": problem("(x.float().sum(1), x.float().amax(1))", {"R": 2, "C": 131075}, {"R": 3, "C": 4097},
         x="torch.randn(R, C).bfloat16()"),
 }  # fmt: skip

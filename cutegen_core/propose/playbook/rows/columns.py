@@ -9,13 +9,18 @@ from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.writing import RegionText, render
+from cutegen_core.records.problem import ITEMSIZE
 
 _WIDEST = 4
 """Results of a thread: what threads exchange fits shared memory for every type."""
 _RESULTS = 1 << 16
 """From which blocks of vectors keep a device busy."""
-_SHARES = (4, 8, 16)
+_MOST_SHARES = 16
 """Threads of a reduction."""
+_HELD_BYTES = 192
+"""Of all inputs that a thread keeps: 48 registers of the 80 that three blocks of 256 threads leave it."""
+_AT_A_TIME = 4
+"""Vectors that a thread reads of a reduction that is too long to be held."""
 
 
 def pays_by_vectors(region: Region) -> bool:
@@ -35,23 +40,51 @@ def columns_by_vectors(region: Region, name: str, naming: Naming, suffix: str) -
     """Write one launch for results that are whole, aligned vectors and all others."""
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     cols, width = prod(mode.extent.size for mode in region.reduced), min(k.width, _WIDEST)
-    shares = next((n for n in _SHARES if n * 4 >= cols), _SHARES[-1])
-    across = piece.param("BX", 32, 32, 64)
-    share = piece.param("BY", shares, *_SHARES)
-    most = 8 if shares * 4 < cols <= shares * 8 else 4
-    items, resident = piece.param("ITEMS", most, 2, 4, 8), piece.param("RESIDENT", 4096 // most, 512, 1024)
-    piece.where.append(f"{across} * {share} <= 512")
     accesses = dict(zip((t.name for t in k.tensors), region.accesses, strict=True))
     repeated = [t for t in k.inputs if t.copied and region.outer[-1].stride(accesses[t.name]).text == "0"]
+    held = [t for t in k.inputs if t.copied and t not in repeated]
+    shares, most = _divide(cols, _HELD_BYTES // (width * sum(max(4, ITEMSIZE[accesses[t.name].dtype]) for t in held)))
+    wide = _results_across(shares, whole=region.outer[-1].extent.size % width == 0 and cols == shares * most)
+    across = piece.param("BX", wide, *sorted({32, 64, wide}))
+    share = piece.param("BY", shares, *sorted({4, 8, _MOST_SHARES, shares}))
+    items = piece.param("ITEMS", most, *sorted({2, 4, 8, most}))
+    resident = piece.param("RESIDENT", 768 if most > 8 else 1024, 512, 768, 1024)
+    piece.where.append(f"{across} * {share} <= 512")
     whole = k.pass_number(
         "whole", _whole(k, [accesses[t.name] for t in k.tensors if t.copied and t not in repeated], width), "bool"
     )
     per_result = bool(k.statements.before) or any(t.counted and t.varies for t in k.inputs)
     per_result |= any(term.tensor is not None for one in k.statements.passes for term in one.after)
-    piece.code = render("columns_tiles.cu.j2", k=k, whole=whole, width=width, repeated=repeated, per_result=per_result)
+    piece.code = render(
+        "columns_tiles.cu.j2",
+        k=k,
+        whole=whole,
+        width=width,
+        repeated=repeated,
+        per_result=per_result,
+        at_a_time=_AT_A_TIME,
+    )
     grid = f"ceil_div({k.rows}, {across} * ({width} if {whole} else 1))"
     piece.launch(f"{name}<{across}, {share}, {items}, {resident}>", (grid,), (across, share), k)
     return piece
+
+
+def _divide(cols: int, most: int) -> tuple[int, int]:
+    """Return how many threads share a reduction, and how many vectors each reads at a time, at most `most` of them.
+
+    What the threads exchange takes as many steps as there are threads: as few as can hold the reduction, best of all in
+    equal parts, of which nothing is tested.
+    """
+    enough = [n for n in range(1, _MOST_SHARES + 1) if cols <= n * most]
+    if not enough:
+        return _MOST_SHARES, _AT_A_TIME
+    shares = next((n for n in enough if cols % n == 0), enough[0])
+    return shares, -(-cols // shares)
+
+
+def _results_across(shares: int, *, whole: bool) -> int:
+    """Return how many threads lie across, so that a block has 128 to 288: 16 only where vectors make up for it."""
+    return 16 if shares > 8 and whole else 32 * -(-4 // shares)
 
 
 def _whole(k: RowsKernel, accesses: list[TensorAccess], width: int) -> str:
