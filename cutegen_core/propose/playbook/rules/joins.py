@@ -22,6 +22,7 @@ from cutegen_core.propose.playbook.values import (
     expand,
     extent,
     flip,
+    permute,
     reshape,
     unsqueeze,
     window,
@@ -141,6 +142,15 @@ def _repeat_interleave(call: OperationCall) -> Value:
     return reshape(repeated, call.node.shape)
 
 
+def _pixel_shuffle(call: OperationCall) -> Value:
+    x, r = call.tensor(0), call.integers(1)[0]
+    lead, (height, width) = x.sizes[:-3], x.sizes[-2:]
+    at = len(lead)
+    apart = reshape(x, (*lead, call.node.shape[-3], r, r, height, width), inferred=at)
+    order = (*range(at + 1), at + 3, at + 1, at + 4, at + 2)
+    return reshape(permute(apart, order), call.node.shape)
+
+
 def _glu(call: OperationCall) -> Value:
     x, axis = call.tensor(0), int(call.number(1, "dim", -1)) % len(call.tensor(0).dims)
     whole = x.dims[axis]
@@ -183,5 +193,5 @@ RULES: Mapping[str, Rule] = {
     "flip": _flip, "fliplr": lambda c: _flipped(c.tensor(0), (1,)), "flipud": lambda c: _flipped(c.tensor(0), (0,)),
     "cat": _cat, "stack": _stack, "vstack": _joined_along(0), "hstack": _joined_along(1), "pad": _pad,
     "constant_pad_nd": _pad, "roll": _roll, "repeat": _repeat, "tile": _repeat,
-    "repeat_interleave": _repeat_interleave, "glu": _glu,
+    "repeat_interleave": _repeat_interleave, "pixel_shuffle": _pixel_shuffle, "glu": _glu,
 }  # fmt: skip

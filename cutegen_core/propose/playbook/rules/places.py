@@ -12,6 +12,7 @@ from cutegen_core.propose.playbook.values import (
     Value,
     compute,
     constant,
+    diagonal,
     expand,
     extent,
     fits,
@@ -35,6 +36,12 @@ def _diag(call: OperationCall) -> Value:
     if len(x.dims) != 1 or first != 0:
         raise not_in_playbook("diag of a matrix, or with an offset")
     return triangle(expand(unsqueeze(x, 0), (x.dims[0], x.dims[0])), "==", 0)
+
+
+def _diagonal(call: OperationCall) -> Value:
+    if any(call.number(*one) != one[2] for one in ((1, "offset", 0), (2, "dim1", 0), (3, "dim2", 1))):
+        raise not_in_playbook("a diagonal with an offset, or of other dimensions than the first two")
+    return diagonal(call.tensor(0))
 
 
 def position_of(kind: str, x: Value, axes: tuple[int, ...], keepdim: bool) -> Value:
@@ -108,7 +115,8 @@ def _arange(call: OperationCall) -> Value:
 
 
 RULES: Mapping[str, Rule] = {
-    "triu": _triangle(">="), "tril": _triangle("<="), "diag": _diag,
+    "triu": _triangle(">="), "tril": _triangle("<="), "diag": _diag, "diagonal": _diagonal,
+    "trace": lambda c: reduce("sum", diagonal(c.tensor(0)), (0,), False),
     "argmax": _argument("max"), "argmin": _argument("min"),
     "zeros_like": _filled(0), "ones_like": _filled(1), "zeros": _filled(0), "ones": _filled(1),
     "new_zeros": _filled(0), "new_ones": _filled(1), "full_like": _full(1), "full": _full(1), "new_full": _full(2),

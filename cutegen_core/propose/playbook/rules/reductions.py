@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, sub
-from cutegen_core.propose.playbook.values import Size, Value, compute, diagonal, product, reduce, squeeze
+from cutegen_core.propose.playbook.values import Size, Value, compute, product, reduce, squeeze
 
 
 def mean_of(value: Value, axes: Sequence[int], keepdim: bool, correction: float = 0) -> Value:
@@ -141,7 +141,6 @@ RULES: Mapping[str, Rule] = {
     "var": lambda c: _variance(c, False), "std": lambda c: _variance(c, True), "norm": _norm,
     "linalg_vector_norm": _norm, "linalg_norm": _linalg_norm, "dist": _dist, "prod": _prod, "nansum": _nansum,
     "count_nonzero": _count_nonzero, "any": _some("max"), "all": _some("min"),
-    "trace": lambda c: reduce("sum", diagonal(c.tensor(0)), (0,), False),
 }  # fmt: skip
 
 SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {

@@ -15,7 +15,6 @@ from cutegen_core.propose.playbook.values import (
     agree,
     broadcast,
     combined,
-    diagonal,
     expand,
     extent,
     fits,
@@ -181,21 +180,6 @@ def _unequal_pieces(call: OperationCall, x: Value, axis: int, sizes: Sequence[in
     return found
 
 
-def _diagonal(call: OperationCall) -> Value:
-    if any(call.number(*one) != one[2] for one in ((1, "offset", 0), (2, "dim1", 0), (3, "dim2", 1))):
-        raise not_in_playbook("a diagonal with an offset, or of other dimensions than the first two")
-    return diagonal(call.tensor(0))
-
-
-def _pixel_shuffle(call: OperationCall) -> Value:
-    x, r = call.tensor(0), call.integers(1)[0]
-    lead, (height, width) = x.sizes[:-3], x.sizes[-2:]
-    at = len(lead)
-    apart = reshape(x, (*lead, call.node.shape[-3], r, r, height, width), inferred=at)
-    order = (*range(at + 1), at + 3, at + 1, at + 4, at + 2)
-    return reshape(permute(apart, order), call.node.shape)
-
-
 RULES: Mapping[str, Rule] = {
     "t": _transpose, "transpose": _transpose, "numpy_T": _reverse, "mT": _transpose_last, "permute": lambda c: permute(
         c.tensor(0), c.integers(1)), "view": _reshape, "reshape": _reshape, "flatten": _reshape,
@@ -203,8 +187,7 @@ RULES: Mapping[str, Rule] = {
         c.tensor(0), c.integers(1)[0]), "squeeze": _squeeze, "expand": _expand, "expand_as": _expand,
     "slice": _slice, "narrow": _narrow, "select": _select, "getitem": _getitem, "view_as": _reshape,
     "reshape_as": _reshape, "ravel": _reshape, "atleast_1d": _reshape, "atleast_2d": _reshape, "movedim": _movedim,
-    "mH": _transpose_last, "adjoint": _transpose_last, "matrix_H": _transpose_last, "diagonal": _diagonal,
-    "pixel_shuffle": _pixel_shuffle,
+    "mH": _transpose_last, "adjoint": _transpose_last, "matrix_H": _transpose_last,
 }  # fmt: skip
 
 SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
