@@ -118,7 +118,7 @@ class _Search:
         self._deadline = time.monotonic() + _SECONDS
         self._tried: dict[str, Forward | ProblemError] = {}
         self._pattern: Forward | None = None  # what every reduction has to do
-        self._refused: ProblemError | None = None  # why the last one that is small enough does not run
+        self._refused: ProblemError | None = None  # why the last one that was run does not run
 
     def workloads(self) -> tuple[Workload, ...]:
         own = self._own()
@@ -268,19 +268,16 @@ class _Search:
     def _fits(self, targets: Targets, budget: Cost) -> bool:
         sizes = self._sizes(targets)
         try:
-            if not self._cost(sizes).within(budget):
-                return False
-            self._probe.run(self._text(sizes), self._origin, Values.GIVEN)
-        except ProblemError as error:
-            self._refused = error
+            return self._cost(sizes).within(budget) and self._runs(sizes, Values.GIVEN)
+        except ProblemError:
             return False
-        return True
 
     def _runs(self, sizes: Mapping[str, SizeValue], values: Values) -> bool:
         try:
             self._cost(sizes)
             self._probe.run(self._text(sizes), self._origin, values)
-        except ProblemError:
+        except ProblemError as error:
+            self._refused = error
             return False
         return True
 
