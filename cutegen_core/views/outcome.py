@@ -56,7 +56,7 @@ def _verdict(state: State, shown: StepView) -> Remark:
 def _untested(state: State, step: Step) -> str:
     if step.candidate is None:
         return "No kernel" if step.outcome else "No kernel yet"
-    if step is state.open_step and state.phase is Phase.TESTING:
+    if step is state.open_step and state.phase is Phase.TESTING and state.status in WORKING:
         return "Testing"
     kept = step.with_key(step.candidate)
     said = lowered(kept.tried.status).capitalize() if kept and kept.tried else ""

@@ -81,7 +81,7 @@ def plan(request: ProposalRequest) -> str:
     return (
         _plan_words(fresh[0], variants, request)
         if fresh
-        else f"DONE: all {len(better)} kernels of the playbook were tried"
+        else f"DONE: all {len(better)} kernels of the playbook were proposed"
     )
 
 
