@@ -14,7 +14,7 @@ from cutegen_core.records.event import Outcome
 from cutegen_core.records.performance import BEST, EXISTING, Conditions, Word, WorkloadPerformance
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind, Trial
-from cutegen_core.records.wording import NEEDS_GPU, counted, factor_words, interval, lowered, micros, pace, pace_against
+from cutegen_core.records.wording import counted, factor_words, interval, lowered, micros, pace, pace_against
 from cutegen_core.share.slides import charts, code, proof
 from cutegen_core.share.slides.code import Code
 from cutegen_core.share.slides.deck import START, Deck, Stop
@@ -258,7 +258,7 @@ def _shape_line(workload: WorkloadPerformance) -> str:
 def _unmeasured(trial: Trial | None, state: State) -> str:
     emulated = state.settings.executor is not ExecutorKind.GPU
     if trial is None:
-        return f"not measured (timing {NEEDS_GPU})" if emulated else ""
+        return "not tested"
     return speed.untimed_text(trial) if emulated or trial.passed else "not measured"
 
 
@@ -281,7 +281,7 @@ def _result(store: Store, deck: Deck, stop: Stop) -> ResultSlide:
     step = state.best_step
     said = f"{lowered(state.status)}{f': {state.reason}' if state.reason else ''}"
     if step is None:
-        return ResultSlide(stop, "No kernel has passed", said, measured(None, state), "", (), None, None)
+        return ResultSlide(stop, "No kernel has passed", said, MeasuredSpeed("", ""), "", (), None, None)
     shown = views.step_view(store, deck.view.id, step.number)
     speeds = views.speed_rows(store, state)
     first, best = next(iter(speeds), None), next((s for s in speeds if s.step == step.number), None)
