@@ -23,7 +23,7 @@ class Visit:
     Attributes:
         opening: its name; a reloaded tab gets a new one.
         ack: number of the last text that this server has received.
-        kept: number of the last text that became the draft; smaller than `ack` where the draft had been changed elsewhere.
+        kept: number of the last text that became the draft; smaller than `ack` where the draft was changed elsewhere.
         drawn: version the tab was last drawn with.
         ran: version of the text that was last run from here.
     """
