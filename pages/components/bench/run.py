@@ -9,7 +9,7 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.records.job import JobState
-from cutegen_core.records.wording import lowered
+from cutegen_core.records.wording import listed, lowered
 from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import BenchLine, BenchView
@@ -107,7 +107,7 @@ def _progress(view: BenchView, lines: Sequence[BenchLine]) -> None:
     left = views.seconds_left(view, lines)
     so_far = f"runs for {duration(time.time() - view.job.started_at)}"
     to_come = f"about {duration(left)} left" if left else ""
-    said = [f"{len(lines)} of {view.total}", ", ".join(view.running), so_far, to_come]
+    said = [f"{len(lines)} of {view.total}", listed(view.running), so_far, to_come]
     st.progress(min(1.0, len(lines) / view.total), text=plain_label(" · ".join(filter(None, said))))
     if not lines:
         quiet("The first problem is loaded; its session can be opened from the start page.")
