@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from cutegen_core.propose.playbook.values.extents import (
     ONE,
@@ -34,6 +34,8 @@ from cutegen_core.propose.playbook.values.nodes import (
     Size,
     Value,
 )
+
+_NO_PART = "a part of a scan, a convolution or a reshaped result is not in the playbook"
 
 
 def load(tensor: str, dtype: str, shape: Sequence[int]) -> Load:
@@ -106,20 +108,29 @@ def expand(value: Value, dims: tuple[Extent, ...]) -> Value:
     return Move(dims, value.dtype, value, sources)
 
 
+@dataclass(frozen=True)
+class _Cut:
+    """A part of a dimension: `length` positions from `start`, `step` apart."""
+
+    start: Extent
+    length: Extent
+    step: int = 1
+
+    def of(self, tensor: Load, axis: int) -> Load:
+        own, strides = tensor.strides[axis], list(tensor.strides)
+        if self.step != 1:
+            strides[axis] = own.times(Extent(str(self.step), self.step))
+        start = Extent(f"{self.start.text} * {own.text}", self.start.size * own.size) if self.start.size else ZERO
+        return replace(tensor, strides=tuple(strides), offset=tensor.offset.plus(start))
+
+
 def window(value: Value, axis: int, start: Extent, length: Extent) -> Value:
     """Return `length` positions from `start` along one dimension.
 
     Raises:
         NotInPlaybook: a part of a result that another kernel computes.
     """
-
-    def part(tensor: Load, along: int) -> Load:
-        if not start.size:
-            return tensor
-        own = tensor.strides[along]
-        return replace(tensor, offset=tensor.offset.plus(Extent(f"{start.text} * {own.text}", start.size * own.size)))
-
-    return _cut(value, axis % len(value.dims), length, part)
+    return _cut(value, axis % len(value.dims), _Cut(start, length))
 
 
 def stride(value: Value, axis: int, step: int) -> Value:
@@ -128,13 +139,7 @@ def stride(value: Value, axis: int, step: int) -> Value:
     length = combined(
         f"(({whole.text} + {step - 1}) // {step})", whole, Extent(str(step), step), lambda n, s: -(-n // s)
     )
-
-    def part(tensor: Load, along: int) -> Load:
-        strides = list(tensor.strides)
-        strides[along] = strides[along].times(Extent(str(step), step))
-        return replace(tensor, strides=tuple(strides))
-
-    return _cut(value, axis % len(value.dims), length, part)
+    return _cut(value, axis % len(value.dims), _Cut(ZERO, length, step))
 
 
 def diagonal(value: Value) -> Value:
@@ -149,38 +154,51 @@ def diagonal(value: Value) -> Value:
     return replace(value, dims=(*value.dims[2:], value.dims[0]), strides=(*rest, a.plus(b)))
 
 
-def _cut(value: Value, axis: int, length: Extent, part: Callable[[Load, int], Load]) -> Value:
-    """Return the value with this length along one dimension; `part` cuts a tensor in memory along one of its own."""
-    dims = (*value.dims[:axis], length, *value.dims[axis + 1 :])
+def _cut(value: Value, axis: int, cut: _Cut) -> Value:
+    """Return the value with a part of one dimension."""
+    dims = (*value.dims[:axis], cut.length, *value.dims[axis + 1 :])
     match value:
         case Load():
-            return replace(part(value, axis), dims=dims)
+            return replace(cut.of(value, axis), dims=dims)
         case Move():
             if axis not in value.sources:
                 return replace(value, dims=dims)
-            return replace(value, dims=dims, operand=_cut(value.operand, value.sources.index(axis), length, part))
+            return replace(value, dims=dims, operand=_cut(value.operand, value.sources.index(axis), cut))
         case Compute():
             lead = [len(value.dims) - len(o.dims) for o in value.operands]
             parts = (
-                _cut(o, axis - shift, length, part) if axis >= shift and not o.dims[axis - shift].single else o
+                _cut(o, axis - shift, cut) if axis >= shift and not o.dims[axis - shift].single else o
                 for o, shift in zip(value.operands, lead, strict=True)
             )
             return replace(value, dims=dims, operands=tuple(parts))
         case Reduce() if axis not in value.axes:
-            return replace(value, dims=dims, operand=_cut(value.operand, axis, length, part))
+            return replace(value, dims=dims, operand=_cut(value.operand, axis, cut))
         case Product():
-            a, b = (_cut_factor(factor, axis, length, part, value) for factor in (value.a, value.b))
+            a, b = (_cut_factor(factor, axis, cut, value) for factor in (value.a, value.b))
             return replace(value, dims=dims, a=a, b=b)
-    raise NotInPlaybook("a part of a scan, a convolution or a reshaped result is not in the playbook")
+        case Reshape():
+            return reshaped(_cut_operand(value, axis, cut), dims)
+    raise NotInPlaybook(_NO_PART)
 
 
-def _cut_factor(factor: Value, axis: int, length: Extent, part: Callable[[Load, int], Load], product: Product) -> Value:
+def _cut_operand(value: Reshape, axis: int, cut: _Cut) -> Value:
+    """Return what a part of a reshape is made of, where it is a part of one dimension of the operand, too."""
+    parts, first = _parts(value.operand.dims, value.dims), 0
+    for own_axis, own in enumerate(parts or ()):
+        if first == axis and (len(own) == 1 or cut.step == 1):
+            inner = product(own[1:])
+            return _cut(value.operand, own_axis, _Cut(cut.start.times(inner), cut.length.times(inner), cut.step))
+        first += len(own)
+    raise NotInPlaybook(_NO_PART)
+
+
+def _cut_factor(factor: Value, axis: int, cut: _Cut, product: Product) -> Value:
     """Return what a part of a product needs of a factor: its part, or all of it along the dimension that it sums."""
     of_the_other = len(product.dims) - (1 if factor is product.a else 2)
     own = axis - len(product.dims) + len(factor.dims)
     if axis == of_the_other or own < 0 or factor.dims[own].single:
         return factor
-    return _cut(factor, own, length, part)
+    return _cut(factor, own, cut)
 
 
 def flip(value: Value, axis: int) -> Value:
@@ -234,7 +252,7 @@ def reductions(value: Value) -> Iterator[Reduce]:
 
 def reshape(value: Value, sizes: Sequence[int], inferred: int = -1) -> Value:
     """Return the same elements, row-major, in other extents; `inferred` is the position that PyTorch works out."""
-    return value if fits(value.dims, sizes) else _reshaped(value, regroup(value.dims, sizes, inferred))
+    return value if fits(value.dims, sizes) else reshaped(value, regroup(value.dims, sizes, inferred))
 
 
 def plain(value: Value) -> Value:
@@ -244,13 +262,53 @@ def plain(value: Value) -> Value:
     return value
 
 
-def _reshaped(value: Value, dims: tuple[Extent, ...]) -> Value:
+def reshaped(value: Value, dims: tuple[Extent, ...]) -> Value:
+    """Return the same elements, row-major, in these extents; a view of memory where it can be one."""
+    value = plain(value)
+    if agree(value.dims, dims):
+        return value
     if isinstance(value, Load) and value.contiguous:
         return contiguous(value.tensor, value.dtype, dims)
+    if isinstance(value, Load | Move):
+        parts = _parts(value.dims, dims)
+        if parts is not None:
+            return _in_parts(value, dims, parts)
     if isinstance(value, Compute) and all(agree(o.dims, value.dims) or _is_number(o) for o in value.operands):
-        operands = (_reshaped(o, dims) if agree(o.dims, value.dims) else squeeze_all(o) for o in value.operands)
+        operands = (reshaped(o, dims) if agree(o.dims, value.dims) else squeeze_all(o) for o in value.operands)
         return compute(value.code, *operands, dtype=value.dtype)
     return Reshape(dims, value.dtype, value)
+
+
+def _parts(whole: Sequence[Extent], dims: Sequence[Extent]) -> list[tuple[Extent, ...]] | None:
+    """Return what each dimension is divided into, slowest first; None where some are put together."""
+    left, parts = list(dims), []
+    for one in whole:
+        own: list[Extent] = []
+        while left and not (own and agree([product(own)], [one])):
+            own.append(left.pop(0))
+        if not agree([product(own)], [one]):
+            return None
+        parts.append(tuple(own))
+    return None if left else parts
+
+
+def _in_parts(value: Load | Move, dims: tuple[Extent, ...], parts: Sequence[tuple[Extent, ...]]) -> Value:
+    """Return the value with every dimension divided, which is a view of the same memory."""
+    if isinstance(value, Load):
+        strides = (
+            product(own[i + 1 :]).times(step) if step.size else step
+            for own, step in zip(parts, value.strides, strict=True)
+            for i in range(len(own))
+        )
+        return replace(value, dims=dims, strides=tuple(strides))
+    starts = [sum(map(len, parts[:k])) for k in range(len(parts))]
+    inner: list[Extent] = []
+    sources: list[int | None] = []
+    for source, own_dim in zip(value.sources, value.operand.dims, strict=True):
+        inner += [own_dim] if source is None else parts[source]
+        sources += [None] if source is None else range(starts[source], starts[source] + len(parts[source]))
+    divided = value.operand if agree(inner, value.operand.dims) else reshaped(value.operand, tuple(inner))
+    return Move(dims, value.dtype, divided, tuple(sources))
 
 
 def _is_number(value: Value) -> bool:
