@@ -85,7 +85,7 @@ PROGRAMS: dict[JobKind, JobProgram] = {
     JobKind.BENCH: JobProgram(
         "cutegen_core.session.benching", BenchSettings, BenchProgress, BenchRow, BenchResult,
         lambda settings, folder: replace(settings, job=folder.name), lambda _: True,
-        "The engine was ended before a problem was done. Go on with it.", False,
+        "The engine was ended before another problem was done. Go on with it.", False,
     ),
 }  # fmt: skip
 

@@ -117,6 +117,7 @@ class ProposalRequest:
         effort: how much a step may try, and what ends the session.
         alternative: which of the step's alternatives is asked for, from 1; `others_try` are the ideas of those it has.
         swept: the parameters of `base` were swept, or a sweep chose it.
+        before_sweep: the reply after which `base` was swept, "" where the step before was no sweep or asked nobody.
         former: the exchange that this step's question may stand behind, None where it begins afresh.
     """
 
@@ -148,6 +149,7 @@ class ProposalRequest:
     alternative: int = 1
     others_try: tuple[str, ...] = ()
     swept: bool = False
+    before_sweep: str = ""
     former: Former | None = None
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cutegen_core.records.performance import BEST, CANDIDATE, EXISTING, Speedup, Word
 
 NEEDS_GPU = "needs a GPU: the emulator tests kernels but cannot time them"
@@ -16,6 +18,12 @@ def micros(us: float) -> str:
     if us >= 1e6:
         return f"{us / 1e6:.4g} s"
     return f"{us / 1000:.4g} ms" if us >= 1000 else f"{us:.4g} µs"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Write names as a list: "one, ragged", or where one has a comma itself "one; ragged, huge values"."""
+    found = list(names)
+    return ("; " if any("," in name for name in found) else ", ").join(found)
 
 
 def ratio(value: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cutegen_core.evaluate.evidence.cost import WORTH_TELLING
@@ -61,6 +62,7 @@ def build_request(store: Store, state: State, tools: SessionTools, step: Step) -
         alternative=step.alternative,
         others_try=tuple(other.idea for other in step.alternatives if other.candidate),
         swept=state.swept(step.base),
+        before_sweep=_before_sweep(store, previous),
         former=conversation.former(store, state, model, step),
     )
 
@@ -125,6 +127,14 @@ def _trial_of(store: Store, step: Step) -> Trial | None:
 def _failed_reply(store: Store, step: Step) -> str:
     """Return the reply of a step that held no kernel, which is kept in the kernel's place; else ""."""
     return store.text(step.candidate) if step.candidate and step.status in NO_KERNEL else ""
+
+
+def _before_sweep(store: Store, previous: Sequence[Step]) -> str:
+    """Return the last reply of the step before, if that was a sweep which nobody sent back; else ""."""
+    if not previous or not previous[-1].sweep or previous[-1].outcome not in (Outcome.PROMOTED, Outcome.KEPT):
+        return ""
+    calls = [call for call in previous[-1].calls if call.answer and not call.answer.error and not call.dropped]
+    return store.text(calls[-1].answer.reply) if calls and calls[-1].answer else ""
 
 
 def _profile_of(store: Store, state: State, candidate: str | None) -> Profile | None:

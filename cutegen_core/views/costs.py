@@ -28,10 +28,17 @@ class MixRow(NamedTuple):
 
 
 def compare(left: Trial | None, right: Trial | None) -> tuple[Delta, ...]:
-    """Return what two candidates cost, line by line: registers, spills, shared memory, occupancy, instruction mix."""
-    a, b = (_numbers(t.resources) if t and t.resources else {} for t in (left, right))
-    names = list(dict.fromkeys([*a, *b]))
-    return tuple(Delta(name, _unit(name), a.get(name), b.get(name)) for name in names)
+    """Return what two candidates cost, line by line: registers, spills, shared memory, occupancy, instruction mix.
+
+    Numbers of a kernel have its name where a candidate has several. Where the two have different ones, the most of all
+    kernels comes first, which both have.
+    """
+    found = [t.resources if t else None for t in (left, right)]
+    kernels = [{kernel.kernel for kernel in each.kernels} for each in found if each]
+    several = any(len(names) > 1 for names in kernels)
+    differ = several and kernels[0] != kernels[-1]
+    a, b = ((_extremes(each) if differ else {}) | _numbers(each, named=several) if each else {} for each in found)
+    return tuple(Delta(name, _unit(name), a.get(name), b.get(name)) for name in dict.fromkeys([*a, *b]))
 
 
 def mix_rows(store: Store, state: State) -> tuple[MixRow, ...]:
@@ -54,10 +61,25 @@ def _mix(resources: Resources) -> Mapping[str, int]:
     return total
 
 
-def _numbers(resources: Resources) -> dict[str, float]:
+def _extremes(resources: Resources) -> dict[str, float]:
+    """Return what the kernels cost at most, and the least occupancy on each workload."""
+    kernels, occupancy = resources.kernels, dict[str, float]()
+    for row in resources.occupancy:
+        name = f"occupancy, {row.workload}, at least"
+        occupancy[name] = min(100 * row.occupancy, occupancy.get(name, 100.0))
+    return {
+        "registers, at most": max((k.registers for k in kernels), default=0),
+        "spill stores, at most": max((k.spill_store_bytes for k in kernels), default=0),
+        "spill loads, at most": max((k.spill_load_bytes for k in kernels), default=0),
+        "static shared memory, at most": max((k.smem_static_bytes for k in kernels), default=0),
+        **occupancy,
+    }
+
+
+def _numbers(resources: Resources, *, named: bool) -> dict[str, float]:
     numbers: dict[str, float] = {"compile": resources.compile_seconds}
     for kernel in resources.kernels:
-        prefix = f"{kernel.kernel} " if len(resources.kernels) > 1 else ""
+        prefix = f"{kernel.kernel} " if named else ""
         numbers[f"{prefix}registers"] = kernel.registers
         numbers[f"{prefix}spill stores"] = kernel.spill_store_bytes
         numbers[f"{prefix}spill loads"] = kernel.spill_load_bytes
@@ -65,7 +87,7 @@ def _numbers(resources: Resources) -> dict[str, float]:
         for name, count in sorted(kernel.instruction_mix.items(), key=lambda item: -item[1]):
             numbers[f"{prefix}SASS {name}"] = count
     for row in resources.occupancy:
-        numbers[f"occupancy, {row.workload}, {row.kernel}"] = 100 * row.occupancy
+        numbers[f"occupancy, {row.workload}{f', {row.kernel}' if named else ''}"] = 100 * row.occupancy
     return numbers
 
 

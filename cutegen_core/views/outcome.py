@@ -8,11 +8,11 @@ from cutegen_core.evaluate.evidence.proof import runs_correct
 from cutegen_core.evaluate.evidence.speed import TONES, doubt_text, share, strongest, why_untimed
 from cutegen_core.evaluate.timing.overall import overall, regressed
 from cutegen_core.records.decision import Gate
-from cutegen_core.records.event import Outcome, SessionState
+from cutegen_core.records.event import AnsweredBy, Outcome, Role, SessionState
 from cutegen_core.records.evidence import Remark, Tone
 from cutegen_core.records.performance import BEST, Word, WorkloadPerformance
 from cutegen_core.records.trial import ExecutorKind, Mark, Status
-from cutegen_core.records.wording import counted, lowered, micros, pace_against
+from cutegen_core.records.wording import counted, listed, lowered, micros, pace_against
 from cutegen_core.trajectory.state import WORKING, Phase, State, Step
 from cutegen_core.views.session import StepView
 
@@ -56,7 +56,7 @@ def _verdict(state: State, shown: StepView) -> Remark:
 def _untested(state: State, step: Step) -> str:
     if step.candidate is None:
         return "No kernel" if step.outcome else "No kernel yet"
-    if step is state.open_step and state.phase is Phase.TESTING:
+    if step is state.open_step and state.phase is Phase.TESTING and state.status in WORKING:
         return "Testing"
     kept = step.with_key(step.candidate)
     said = lowered(kept.tried.status).capitalize() if kept and kept.tried else ""
@@ -98,7 +98,7 @@ def _became(state: State, shown: StepView) -> Iterator[Remark]:
     if state.status in WORKING and state.accepting and state.accepting == step.candidate:
         yield Remark("being accepted: tested once more, with fresh inputs")
     elif state.gate and step is state.open_step:
-        yield Remark(_asked(state.gate.gate, step), Tone.DOUBTFUL)
+        yield Remark(_asked(state, state.gate.gate, step), Tone.DOUBTFUL)
     elif state.status is SessionState.ACCEPTED and step.candidate and step is state.best_step:
         yield Remark("accepted: passed again with fresh inputs", Tone.GOOD)
     elif step.outcome is Outcome.PROMOTED:
@@ -110,13 +110,19 @@ def _became(state: State, shown: StepView) -> Iterator[Remark]:
         yield Remark(str(step.outcome) + (f": {step.note}" if step.note else ""))
 
 
-def _asked(gate: Gate, step: Step) -> str:
+def _asked(state: State, gate: Gate, step: Step) -> str:
     if gate is not Gate.PROMOTION:
         return _ASKED[gate]
     if not step.passed:
-        return "Continue and repair?"
+        return f"{way_on(state)}?"
     confirm = step.tried is not None and Mark.CONFIRM in step.tried.marks
     return "Passed. Check it yourself, then promote?" if confirm else "Passed. Promote?"
+
+
+def way_on(state: State) -> str:
+    """Name what follows a kernel that failed, as a button does: its repair, where a model or a person can repair it."""
+    coder = state.settings.answers(Role.CODING)
+    return "Continue and repair" if coder in (AnsweredBy.LLM, AnsweredBy.PERSON) else "Continue without it"
 
 
 def _why_kept(step: Step) -> str:
@@ -126,7 +132,7 @@ def _why_kept(step: Step) -> str:
         return step.note
     slower = regressed(tried.shapes)
     if slower:
-        return f"slower on {', '.join(shape.workload for shape in slower)}"
+        return f"slower on {listed(shape.workload for shape in slower)}"
     return {Word.SAME: "within noise of the best", Word.SLOWER: "slower than the best"}.get(
         tried.against_best, step.note
     )

@@ -78,7 +78,8 @@ def _plan_stop(state: State, step: Step | None, current: bool) -> RailStop:
         return RailStop("plan", RailStatus.WAITING if waiting else RailStatus.PASSED)
     if current and state.status is SessionState.RUNNING:
         return RailStop("plan", RailStatus.RUNNING, None, state.running_since or step.at)
-    return RailStop("plan", RailStatus.WAITING if current else RailStatus.SKIPPED)
+    asked = RailStatus.WAITING if state.gate else RailStatus.FRESH
+    return RailStop("plan", asked if current else RailStatus.SKIPPED)
 
 
 def _promote_stop(state: State, step: Step | None, current: bool) -> RailStop:

@@ -46,7 +46,7 @@ def test_every_decision_has_its_effect(server: Server, store: Store, page: Page,
         keep_hunks(page, by)
         edit_and_run(page, by)
     at = 8 if own_source else 6
-    press(page, "Continue and repair", "a", by=by)
+    press(page, "Continue without it", "a", by=by)
     expect(title_of(page)).to_contain_text(f"Step {at}")
     expect(page.get_by_text("Review, then compile")).to_be_visible()
 
@@ -85,7 +85,7 @@ def test_every_decision_has_its_effect(server: Server, store: Store, page: Page,
 def test_what_is_sent_is_shown_before_anybody_looks_at_it(server: Server, store: Store, page: Page) -> None:
     session = softmax_story(store).session
     page.goto(f"{server.url}/session?id={session}")
-    expect(button_of(page, "Continue and repair")).to_be_enabled()
+    expect(button_of(page, "Continue without it")).to_be_enabled()
     place = title_of(page).bounding_box()
     for label, key, kind, state in (("Stop", "s", "stop", "■ stopped"), ("Resume", "g", "resume", "◆ awaiting review")):
         with engine_held(server):

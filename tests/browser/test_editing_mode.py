@@ -101,6 +101,7 @@ def test_a_tab_is_never_in_conflict_with_itself(server: Server, store: Store, pa
     grid.press("Enter")
     editor.press("Control+End")
     page.keyboard.type(", and on")
+    page.wait_for_timeout(450)  # two texts are sent, and the form's change lies between them
     server.process.send_signal(signal.SIGCONT)
     whole = before.replace('["rows"]', '["rows * 1"]', 1) + "// while it changes, and on"
     until_saved(store, session, whole)

@@ -105,7 +105,7 @@ def test_a_whole_session_without_a_mouse(server: Server, own_tab: Page) -> None:
 
 
 ORDER = (
-    "Autonomy", "Keys", "Export", "Older", "Continue and repair", "Edit & run", "Keep hunks", FIELD, "Redirect",
+    "Autonomy", "Keys", "Export", "Older", "Continue without it", "Edit & run", "Keep hunks", FIELD, "Redirect",
     "Reject", "Rewind", "Branch", "Accept", "Stop",
 )  # fmt: skip
 

@@ -178,7 +178,7 @@ def test_one_line_says_what_came_of_the_step(server: Server, store: Store, page:
     told = page.locator(".cg-outcome")
     steps = (
         (f"{timed}&step=5", ("Step 5", "✓ All 15 runs correct", "131.2 µs", "1.12x faster than eager", "promoted")),
-        (plain, ("✗ Wrong result: workload ragged", "◆ Continue and repair?")),
+        (plain, ("✗ Wrong result: workload ragged", "◆ Continue without it?")),
         (f"{timed}&step=8", ("within noise of the previous best", "Passed. Check it yourself, then promote?")),
         (f"{plain}&step=3", ("not measured: needs a GPU", "✓ promoted")),
     )

@@ -220,3 +220,18 @@ def _ends(pid: int) -> bool:
             return True
         time.sleep(0.01)
     return False
+
+
+def test_a_tool_that_something_else_kills_gets_another_try_and_is_not_blamed(tmp_path, monkeypatch):
+    monkeypatch.setenv(MAX_LEVEL_VARIABLE, SandboxLevel.NONE.value)  # where a process may kill itself
+    dies_once = """
+        import os, pathlib
+        begun = pathlib.Path("begun")
+        if not begun.exists():
+            begun.touch()
+            os.kill(os.getpid(), 9)
+        print("done")
+    """
+    assert run_python(dies_once, tmp_path).output.strip() == "done"
+    with pytest.raises(MachineError, match="was killed twice, at no limit of its own"):
+        run_python("import os; os.kill(os.getpid(), 9)", tmp_path)

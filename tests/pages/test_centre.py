@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from cutegen_core.kernel import hunks
 from cutegen_core.problems import library
 from cutegen_core.records.candidate import Author
@@ -78,6 +80,30 @@ def test_the_best_kernel_stays_while_there_is_no_other(store: Store, open_page: 
     assert "Best so far: step 1 · one block a row, three passes" in text
     assert "block_reduce" in text
     assert "launch plan, 16 lines: softmax, grid rows, block 256" in text
+
+
+@pytest.mark.parametrize(
+    ("state", "way_on"),
+    [
+        (SessionState.STOPPED, "the session is stopped. Resume, or decide below, to go on."),
+        (SessionState.INTERRUPTED, "the session is interrupted. Resume, or decide below, to go on."),
+        (SessionState.EXHAUSTED, "the session is exhausted. Raise the budget to go on."),
+    ],
+)
+def test_where_nothing_runs_no_part_of_the_page_says_that_a_kernel_is_coming(
+    store: Store, open_page: OpenPage, state: SessionState, way_on: str
+) -> None:
+    story = seeded(store)
+    story.add(StepStarted(2, story.base)).gate(Gate.INSTRUCTION, None, "what next?")
+    text = shown(open_page("session", id=story.add(StateChanged(state, "the reason")).publish().session))
+    assert f"No kernel: {way_on}" in text
+    assert "waiting" not in text
+    tested = seeded(store)
+    candidate = tested.propose(ONE_PASS, "one pass")
+    tested.add(TrialStarted(2, candidate), StateChanged(state, "it ended"))
+    text = shown(open_page("session", id=tested.publish().session))
+    assert "Not tested" in text
+    assert "Testing" not in text
 
 
 def test_the_reference_is_one_key_away_as_its_file_has_it(store: Store, open_page: OpenPage) -> None:

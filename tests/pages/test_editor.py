@@ -33,7 +33,7 @@ class Tab:
         self.seq += 1
         message = DraftMessage(self.visit.opening, self.seq, tuple(map(content_key, upon)), text)
         assert take(self.store, self.name, self.base, self.visit, message)
-        return not self.visit.refused
+        return self.visit.kept == self.visit.ack
 
     @property
     def text(self) -> str:
@@ -66,6 +66,7 @@ def test_a_text_typed_upon_an_older_draft_is_refused_and_one_upon_the_newer_is_k
     assert other.send("both", "from one")
     assert not one.send("one again", "from one")
     assert one.text == "both"
+    assert (one.visit.kept, one.visit.ack) == (1, 2)  # both texts have grown from the first
 
 
 def test_a_message_counts_once_and_only_in_its_visit(tabs: tuple[Tab, Tab]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_core.records.wording import percent, times
+from cutegen_core.records.wording import listed, percent, times
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,9 @@ def test_a_share_is_never_a_power_of_ten(fraction: float, words: str) -> None:
 
 def test_how_many_times_too_much_says_no_more_than_it_means() -> None:
     assert (times(3.14159), times(812.0), times(4.3e28)) == ("3.14x", "812x", "over a million times")
+
+
+def test_names_with_commas_are_separated_by_semicolons() -> None:
+    assert listed(["one", "ragged"]) == "one, ragged"
+    assert listed(name for name in ("one", "ragged, huge values")) == "one; ragged, huge values"
+    assert listed([]) == ""

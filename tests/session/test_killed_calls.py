@@ -39,8 +39,8 @@ answers = Later("cutegen_core.propose.llm.answers")
 RELU = (DATA / "relu.cu").read_text()
 BROKEN = RELU + "// status INCORRECT_NUMERICAL\n"
 CAUSE = "Cause: nobody said what it is\nEvidence: as scripted\nFix: leave the last line out"
-CALLS = 5
-"""The seed, a diagnosis, its repair, and that nothing is left: before the sweep and after it."""
+CALLS = 4
+"""The seed, a diagnosis, its repair, and that nothing is left, which holds after the sweep, too."""
 
 
 def play(request: Request) -> Answer:

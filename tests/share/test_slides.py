@@ -79,6 +79,15 @@ def test_a_step_that_only_carried_an_instruction_has_no_stop(store: Store) -> No
     assert not deck.goes_on
 
 
+def test_a_step_that_was_never_tested_blames_no_missing_gpu(store: Store) -> None:
+    story = Story(store).begin()
+    story.propose(KERNEL, "seed")
+    deck = deck_of(store, story.close(Outcome.REDIRECTED, "use fewer registers"))
+    assert slides.slide(store, deck, deck.stops[1]).measured.note == "not tested"
+    ended = deck_of(store, story.add(StateChanged(SessionState.STOPPED, "stopped by the person")))
+    assert slides.slide(store, ended, ended.stops[-1]).measured.note == ""
+
+
 def test_the_proof_of_a_kernel_rests_on_its_own_acceptance_test(store: Store) -> None:
     one = passed(store, "a" * 64)
     failed, other = wrong(store, one.candidate), passed(store, "b" * 64)

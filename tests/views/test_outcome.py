@@ -9,7 +9,7 @@ import pytest
 
 from cutegen_core import views
 from cutegen_core.records.decision import Gate
-from cutegen_core.records.event import Outcome, SessionState, StateChanged, StepClosed
+from cutegen_core.records.event import AnsweredBy, Outcome, SessionState, StateChanged, StepClosed
 from cutegen_core.records.evidence import Tone
 from cutegen_core.records.performance import Word
 from cutegen_core.trajectory.store import Store
@@ -45,7 +45,7 @@ def test_without_a_gpu_it_says_right_or_wrong_and_why_nothing_is_measured(store:
     assert line(store, story, 3) == ["All 15 runs correct", "not measured: needs a GPU", "promoted"]
     wrong = line(store, story, 5)
     assert wrong[0].startswith("Wrong result: workload ragged: 21 of 7147 elements")
-    assert wrong[1:] == ["Continue and repair?"]
+    assert wrong[1:] == ["Continue without it?"]
     assert line(store, story, 4)[0].startswith("Does not compile: ")
 
 
@@ -62,8 +62,16 @@ def test_a_kernel_that_is_not_promoted_says_why(store: Store, word: Word, why: s
     assert "not promoted: regressed on large" in line(store, shapes_story(store), 2)[-1]
 
 
-def test_before_a_verdict_it_says_what_is_waited_for(store: Store) -> None:
-    story = Story(store).begin()
+@pytest.mark.parametrize(
+    ("who", "asked"),
+    [
+        (AnsweredBy.LLM, "Continue and repair?"),
+        (AnsweredBy.PERSON, "Continue and repair?"),
+        (AnsweredBy.PLAYBOOK, "Continue without it?"),
+    ],
+)
+def test_before_a_verdict_it_says_what_is_waited_for(store: Store, who: AnsweredBy, asked: str) -> None:
+    story = Story(store, answered_by=who).begin()
     first = story.propose(KERNEL, "first")
     story.gate(Gate.DIFF, first)
     assert line(store, story, 1) == ["Not tested", "Compile and test it?"]
@@ -72,7 +80,7 @@ def test_before_a_verdict_it_says_what_is_waited_for(store: Store) -> None:
     story.approve(Gate.PROMOTION, first).promote(first)
     second = story.propose(ONE_PASS, "second")
     story.test(not_compiled(second)).gate(Gate.PROMOTION, second)
-    assert line(store, story, 2)[-1] == "Continue and repair?"
+    assert line(store, story, 2)[-1] == asked, "the playbook repairs nothing"
     story.add(StepClosed(2, Outcome.REWOUND), StateChanged(SessionState.ACCEPTED, "passed again"))
     assert line(store, story, 2)[-1] == "went back"
     assert line(store, story, 1)[-1] == "accepted: passed again with fresh inputs"

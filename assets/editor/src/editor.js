@@ -86,7 +86,7 @@ export class Editor {
     this.focusWanted = data.focus;
   }
 
-  /** `data`: {session, base, label, focus, line, blocked, opening, ack, refused, version, text, marks, marksOf}. */
+  /** `data`: {session, base, label, focus, line, blocked, opening, ack, kept, version, text, marks, marksOf}. */
   receive(data) {
     this.blocked = data.blocked;
     this.handshake.receive(data);

@@ -2,11 +2,12 @@
 // typing the server has not seen: an answer older than what was sent is ignored. A text that was changed elsewhere
 // meanwhile is joined with what was typed here where the two changes lie apart, and else offered, not imposed.
 //
-// The server's answer: {opening, ack, refused, version, text}. `opening` names this tab's visit to the editor,
-// `ack` is the number of the last message the server has seen, `refused` whether it kept the text of that one out
-// because the draft had changed, `version` names the draft's text. A message: {opening, seq, upon, text}, where `upon`
-// are the versions the typing follows: the last one the server confirmed, and all that this tab has sent since. So a
-// tab is never in conflict with itself, whichever of its messages have arrived.
+// The server's answer: {opening, ack, kept, version, text}. `opening` names this tab's visit to the editor, `ack` is the
+// number of the last message the server has seen, `kept` of the last one whose text became the draft (a later one was
+// refused because the draft had changed), `version` names the draft's text. A message: {opening, seq, upon, text}, where
+// `upon` are the versions the typing follows: the last one the server confirmed, and all that this tab has sent since.
+// What is joined has grown from the text that was kept last. So a tab is never in conflict with itself, whichever of
+// its messages have arrived.
 
 import { merge } from "./merge.js";
 import { versionOf } from "./version.js";
@@ -41,7 +42,7 @@ export class Handshake {
     if (this.opening === null) this.#begin(answer, theirs);
     else if (answer.opening !== this.opening) this.#begunAgain(answer, theirs);
     else if (answer.ack < this.seq) return;
-    else if (this.sent !== null && !answer.refused) this.synced = this.sent;
+    else this.synced = this.pending.find(({ seq }) => seq === answer.kept)?.text ?? this.synced;
     this.sent = null;
     this.pending = [];
     this.late = false;
@@ -72,8 +73,8 @@ export class Handshake {
     const text = this.editor.read();
     const upon = this.#upon();
     this.sent = text;
-    this.pending.push(versionOf(text));
     this.seq += 1;
+    this.pending.push({ seq: this.seq, version: versionOf(text), text });
     clearTimeout(this.pause);
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => this.#again(), ANSWER_WITHIN_MS);
@@ -125,7 +126,7 @@ export class Handshake {
   /** A server that does not know this tab: it was started again, or the connection was lost for long. */
   #begunAgain(answer, theirs) {
     Object.assign(this, { opening: answer.opening, seq: answer.ack });
-    if (this.pending.includes(answer.version)) this.synced = theirs;
+    if (this.pending.some(({ version }) => version === answer.version)) this.synced = theirs;
   }
 
   #settle(version, theirs) {
@@ -158,7 +159,7 @@ export class Handshake {
   }
 
   #upon() {
-    return [this.version, ...this.pending].filter(Boolean);
+    return [this.version, ...this.pending.map(({ version }) => version)].filter(Boolean);
   }
 
   #keep() {

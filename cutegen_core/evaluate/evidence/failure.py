@@ -17,7 +17,7 @@ from cutegen_core.records.trial import (
     Trial,
     WorkloadVerdict,
 )
-from cutegen_core.records.wording import percent, times
+from cutegen_core.records.wording import listed, percent, times
 
 _TONES = {"error": Tone.BAD, "warning": Tone.DOUBTFUL}
 
@@ -124,7 +124,7 @@ def _run(failed: WorkloadVerdict, trial: Trial) -> Section:
     verdicts = trial.correctness.verdicts if trial.correctness else ()
     passed = dict.fromkeys(v.workload for v in verdicts if v.status is Status.PASSED)
     if passed:
-        remarks.append(Remark(f"passed before it: {', '.join(passed)}", Tone.ASIDE))
+        remarks.append(Remark(f"passed before it: {listed(passed)}", Tone.ASIDE))
     return Section(Topic.RUN, "The failing run", tuple(remarks), failed.workload)
 
 

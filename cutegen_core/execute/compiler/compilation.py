@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import signal
 import tempfile
 import time
 from collections.abc import Mapping
@@ -139,8 +140,10 @@ class Compiler:
         result = _load(entry)
         if result is None:
             answer, differing = self._ask(program, names), frozenset[str]()
-            if answer["limit"] == "time":  # once more, since others may have slowed the machine
-                answer = self._ask(program, names)
+            if answer["limit"] == "time" or _was_killed(answer, self.limits):
+                answer = self._ask(program, names)  # once more, since others may have slowed the machine, or filled it
+            if _was_killed(answer, self.limits):
+                raise MachineError(sandbox.killed_from_outside("the compiler"))
             if probe.below and answer.get("log_bytes", self.limits.log_bytes + 1) <= self.limits.log_bytes:
                 log, differing = read_answer(answer["log"])
                 answer = {**answer, "log": log}
@@ -254,11 +257,20 @@ def _make_failure(status: Status, diagnostics: tuple[Diagnostic, ...], log: str,
 
 def _judge_crash(answer: Message, limits: CompileLimits) -> CompileResult:
     """Judge a crash. A compiler that gets no more memory aborts, so a crash with much memory in use is a limit."""
-    if answer["peak_bytes"] > limits.memory_bytes / 2:
+    if _used_much(answer, limits):
         return CompileResult(Status.COMPILE_LIMIT, message=_describe_limit({**answer, "limit": "memory"}, limits))
     code = answer["exit_code"]
     message = f"the compiler itself crashed on this file (exit code {code}): simplify the code it was last given"
     return _make_failure(Status.COMPILE_ERROR, (Diagnostic(0, "error", message, "crash"),), "")
+
+
+def _was_killed(answer: Message, limits: CompileLimits) -> bool:
+    """Tell whether something else killed the compiler, which used little memory: no fault of the candidate's."""
+    return answer.get("exit_code") == -signal.SIGKILL and not answer["limit"] and not _used_much(answer, limits)
+
+
+def _used_much(answer: Message, limits: CompileLimits) -> bool:
+    return bool(answer["peak_bytes"] > limits.memory_bytes / 2)
 
 
 def _describe_limit(answer: Message, limits: CompileLimits) -> str:

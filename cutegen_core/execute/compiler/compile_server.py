@@ -199,8 +199,6 @@ def _decode_answer(answer: bytes) -> Message:
 def _describe_failure(limit: str, exit_code: int) -> Message:
     if not limit and -exit_code == signal.SIGXCPU:
         limit = "time"
-    if not limit and -exit_code == signal.SIGKILL:
-        limit = "memory"  # only the system's out-of-memory killer remains as the cause
     return {"limit": limit, "exit_code": exit_code}
 
 

@@ -84,7 +84,10 @@ class FileProcess:
             raise ProblemError(f"{origin}: stopped: it ran past {seconds:g} s (an endless loop?).") from None
         except (_ProcessEndedError, ConnectionError):
             status = os.waitstatus_to_exitcode(self.stop())
-            raise ProblemError(f"{origin}: stopped: it ended its process (status {status}).") from None
+            how = "its process was killed, or closed its channel" if status == -signal.SIGKILL else (
+                f"it ended its process (status {status})"
+            )  # fmt: skip
+            raise ProblemError(f"{origin}: stopped: {how}.") from None
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             self.stop()
             raise ProblemError(f"{origin}: stopped: its process sent no answer to the request ({error}).") from None

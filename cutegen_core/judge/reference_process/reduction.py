@@ -41,7 +41,7 @@ from cutegen_core.records.problem import Values, Workload, WorkloadRole
 
 
 class ForwardCall(NamedTuple):
-    """One operation of a forward.
+    """Holds one operation of a forward.
 
     Attributes:
         repeated: of a pointwise one, the operands that are broadcast: their number and the dimension, from the last.
@@ -70,7 +70,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Forward:
-    """What one forward does: its operations in order, and their cost."""
+    """Holds what one forward does: its operations in order, and their cost."""
 
     cost: Cost
     calls: tuple[ForwardCall, ...] = ()

@@ -46,6 +46,11 @@ class Completed:
     seconds: float
     limit: str
 
+    @property
+    def was_killed(self) -> bool:
+        """Whether something else than a limit of its own killed it."""
+        return self.returncode == -signal.SIGKILL and not self.limit
+
 
 @functools.cache
 def probe_level() -> SandboxLevel:
@@ -71,18 +76,28 @@ def run(
 ) -> Completed:
     """Run a tool under `policy` with empty stdin; every process it started ends with it.
 
-    A tool stopped for its time is run once more, since others may have slowed the machine.
+    A tool stopped for its time is run once more, since others may have slowed the machine; so is one that something
+    else killed, such as the system for want of memory.
 
     Args:
         timeout_s: as long as the tool takes at most on an idle machine. `policy.cpu_seconds` limits its processor time;
             on the clock it gets PATIENCE times as much, since the processor may be busy with something else.
 
     Raises:
-        MachineError: the tool does not exist or the policy cannot be applied.
+        MachineError: the tool does not exist, the policy cannot be applied, or the tool was killed twice.
     """
     once = partial(_run_once, argv, policy, cwd, env, timeout_s * PATIENCE, output_limit_bytes)
     done = once()
-    return once() if done.limit == "time" else done
+    if done.limit == "time" or done.was_killed:
+        done = once()
+    if done.was_killed:
+        raise MachineError(killed_from_outside(Path(argv[0]).name))
+    return done
+
+
+def killed_from_outside(what: str) -> str:
+    """Say that a process was killed twice, by nothing that it did itself."""
+    return f"{what} was killed twice, at no limit of its own: is this machine out of memory?"
 
 
 def _run_once(

@@ -25,6 +25,7 @@ from cutegen_core.propose.prompting import profile_notes
 from cutegen_core.propose.replies.reading import find_idea
 from cutegen_core.records.candidate import content_key
 from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
+from cutegen_core.records.wording import listed
 
 _SIZES, _KINDS = 3, 6
 _PLAIN = (Values.LARGE_MEAN, Values.NEGATIVE_MEAN, Values.ONE_HOT, Values.SPARSE, Values.SIGNED_ZEROS, Values.WIDE)
@@ -81,7 +82,7 @@ def plan(request: ProposalRequest) -> str:
     return (
         _plan_words(fresh[0], variants, request)
         if fresh
-        else f"DONE: all {len(better)} kernels of the playbook were tried"
+        else f"DONE: all {len(better)} kernels of the playbook were proposed"
     )
 
 
@@ -122,7 +123,7 @@ def _unheard(request: ProposalRequest) -> str:
 
 def _plan_words(variant: Variant, variants: Sequence[Variant], request: ProposalRequest) -> str:
     menu = " -> ".join(known.name for known in variants)
-    shapes = ", ".join(shape.workload.name for shape in request.shapes)
+    shapes = listed(shape.workload.name for shape in request.shapes)
     return (
         f"Idea: {variant.name}: {variant.idea}\nMenu: {menu}.\nShapes: {shapes}\n"
         "Effect: not estimated; what it brings is measured where there is a GPU\n"

@@ -106,7 +106,11 @@ class CutegenStrategy:
         return prompting.optimise(request, self._switches).ask(Role.PROPOSER)
 
     def _over(self, request: ProposalRequest) -> Answer | None:
-        """Return the sweep and then the end, if there is nothing left to ask the model."""
+        """Return the sweep and then the end, if there is nothing left to ask the model; what said so before a sweep
+        holds after it."""
+        done = find_done(request.before_sweep)
+        if done is not None:
+            return Finished(_done(done))
         enough = headroom.reached(request) or headroom.too_dear(request)
         if enough:
             return _end(enough, request)
@@ -134,8 +138,7 @@ class CutegenStrategy:
         parsed = read_kernel(call, request)
         if done is None or request.base is None or not isinstance(parsed, Unparsed) or parsed.patch_failed:
             return self._proposal(call, request, repeats_allowed=bool(request.instruction) or request.base is None)
-        reason = f"the model is done: {done}"
-        return Declined(reason) if request.instruction else _end(reason, request)
+        return Declined(_done(done)) if request.instruction else _end(_done(done), request)
 
     def _proposal(self, call: Call, request: ProposalRequest, *, repeats_allowed: bool) -> Answer:
         parsed = read_kernel(call, request)
@@ -196,6 +199,10 @@ def _only_values(source: str, request: ProposalRequest) -> bool:
     """Return whether a kernel changes declared values only, which without a GPU nothing can judge but the sweep."""
     blind = request.executor is not ExecutorKind.GPU and not request.instruction
     return blind and request.base is not None and changes_defaults_only(request.base.source, source)
+
+
+def _done(reason: str) -> str:
+    return f"the model is done: {reason}"
 
 
 def _end(reason: str, request: ProposalRequest) -> Answer:

@@ -110,7 +110,9 @@ def strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Regi
     """
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     hoisted = has_invariants(region)
-    block, items = piece.param("BLOCK", 128, 64, 128, 256), piece.param("ITEMS", 2 if hoisted else 1, 1, 2, 4)
+    streams = sum(t.copied and t.once for t in k.inputs)
+    block = piece.param("BLOCK", 128, 64, 128, 256)
+    items = piece.param("ITEMS", 1 if streams > 1 and not hoisted else 2, 1, 2, 4)  # two vectors under way hide latency
     once = piece.param("ONCE", 1 if hoisted else 0, 0, 1, 2)
     if hoisted:
         piece.code = render("strips_tiles.cu.j2", k=k)

@@ -29,7 +29,7 @@ class PlaybookProposer:
         seen = {attempt.candidate for attempt in request.attempts}
         fresh = [v for v in variants if content_key(v.source) not in seen]
         if not fresh:
-            return Finished(f"all {len(variants)} kernels of the playbook were tried")
+            return Finished(f"all {len(variants)} kernels of the playbook were proposed")
         return _proposal(fresh[0], variants)
 
     def width(self, done: int) -> Width:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import prod
 
+from cutegen_core.propose.playbook.arrangement import arranged
 from cutegen_core.propose.playbook.domains import Domain, grouped, is_made_of, row_domain, share_rows, strips_domain
 from cutegen_core.propose.playbook.naming import fresh
 from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms, accumulated
@@ -238,8 +239,9 @@ class Planner:
 
     def _region(self, values: Sequence[Value], stores: Sequence[Load]) -> Region:
         first = values[0]
-        if isinstance(first, DotProductAttention):
-            return self._attention(first, stores[0])
+        attention = arranged(first, stores[0]) if len(values) == 1 else None
+        if attention is not None and attention[0] not in self._written:
+            return self._attention(*attention)
         domain = row_domain(first)
         if domain is not None:
             return self._over_rows(Kind.ROWS, domain, values, stores)

@@ -14,7 +14,7 @@ from cutegen_core.records.event import Outcome
 from cutegen_core.records.performance import BEST, EXISTING, Conditions, Word, WorkloadPerformance
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind, Trial
-from cutegen_core.records.wording import NEEDS_GPU, counted, factor_words, interval, lowered, micros, pace, pace_against
+from cutegen_core.records.wording import counted, factor_words, interval, listed, lowered, micros, pace, pace_against
 from cutegen_core.share.slides import charts, code, proof
 from cutegen_core.share.slides.code import Code
 from cutegen_core.share.slides.deck import START, Deck, Stop
@@ -132,7 +132,7 @@ def _opening(store: Store, deck: Deck, stop: Stop) -> OpeningSlide:
         Fact("proposed by", proposer),
         Fact("existing kernel", counted(len(problem.existing.splitlines()), "line") if problem.existing else ""),
         Fact("tolerance", _tolerance(problem)),
-        Fact("workloads", ", ".join(w.name for w in problem.workloads)),
+        Fact("workloads", listed(w.name for w in problem.workloads)),
         Fact("steps", _steps(len(state.steps), with_kernel)),
         Fact("begun", time.strftime("%d %b %Y, %H:%M UTC", time.gmtime(state.created_at))),
         *_conditions(store, state),
@@ -244,7 +244,7 @@ def measured(trial: Trial | None, state: State) -> MeasuredSpeed:
 def _per_shape(trial: Trial) -> tuple[str, ...]:
     """Return a line for each of several workloads, and on which of them the kernel is slower than the best."""
     shapes = shape_times(trial.performance)
-    slower = ", ".join(shape.workload for shape in regressed(shapes))
+    slower = listed(shape.workload for shape in regressed(shapes))
     workloads = trial.performance.workloads if shapes and trial.performance else ()
     return (*map(_shape_line, workloads), *([f"regressed on {slower}"] if slower else []))
 
@@ -258,7 +258,7 @@ def _shape_line(workload: WorkloadPerformance) -> str:
 def _unmeasured(trial: Trial | None, state: State) -> str:
     emulated = state.settings.executor is not ExecutorKind.GPU
     if trial is None:
-        return f"not measured (timing {NEEDS_GPU})" if emulated else ""
+        return "not tested"
     return speed.untimed_text(trial) if emulated or trial.passed else "not measured"
 
 
@@ -281,7 +281,7 @@ def _result(store: Store, deck: Deck, stop: Stop) -> ResultSlide:
     step = state.best_step
     said = f"{lowered(state.status)}{f': {state.reason}' if state.reason else ''}"
     if step is None:
-        return ResultSlide(stop, "No kernel has passed", said, measured(None, state), "", (), None, None)
+        return ResultSlide(stop, "No kernel has passed", said, MeasuredSpeed("", ""), "", (), None, None)
     shown = views.step_view(store, deck.view.id, step.number)
     speeds = views.speed_rows(store, state)
     first, best = next(iter(speeds), None), next((s for s in speeds if s.step == step.number), None)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from cutegen_core import views
-from cutegen_core.records.wording import ratio
+from cutegen_core.records.wording import counted, ratio
 from cutegen_core.views import BenchFigures, BenchLine, BenchOutcome
 from pages.components.bench import pictures
 from pages.components.shared.texts import Html, escape_html, heading, heard, note, quiet, table, tooltip
@@ -30,7 +30,7 @@ def render_figures(lines: Sequence[BenchLine]) -> None:
     left, right = st.columns([1, 1.35], gap="medium")
     with left:
         heading("Figures of the set")
-        quiet(f"Coverage: {figures.passed} of {figures.problems} problems have a kernel that passed, "
+        quiet(f"Coverage: a kernel passed for {figures.passed} of {counted(figures.problems, 'problem')}, "
               f"{100 * figures.coverage:.0f} %.")  # fmt: skip
         if timed:
             st.html(table(("figure", *(f"vs {name}" for name in figures.mean_speedup)), _rows(figures)))

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from cutegen_core import views
 from cutegen_core.evaluate.timing.statistics import fast_p
 from cutegen_core.views import BenchFigures, BenchLine
-from pages.components.shared.charts import AMBER, BLUE, GREEN, GREY, SMALL, Figure, compact
+from pages.components.shared.charts import AMBER, BLUE, GREEN, GREY, SINGLE_TICKS, SMALL, Figure, compact
 from pages.components.shared.texts import in_chart
 
 COLOURS = dict(zip(views.BASELINES, (BLUE, GREEN, AMBER), strict=True))
@@ -110,7 +110,8 @@ def features(figures: BenchFigures) -> Figure:
     compact(figure, "", height=80 + 21 * len(ordered))
     figure.update_layout(margin_l=_room(figures.features))
     figure.update_yaxes(title=None)
-    return figure.update_xaxes(title_text="problems", dtick=None, automargin=True)
+    apart = 1 if max(figures.features.values(), default=0) <= SINGLE_TICKS else None  # less would repeat a number
+    return figure.update_xaxes(title_text="problems", dtick=apart, automargin=True)
 
 
 def feature_words(figures: BenchFigures) -> str:

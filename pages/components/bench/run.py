@@ -9,7 +9,7 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.records.job import JobState
-from cutegen_core.records.wording import lowered
+from cutegen_core.records.wording import listed, lowered
 from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import BenchLine, BenchView
@@ -63,11 +63,11 @@ def _lines(store: Store, view: BenchView) -> list[BenchLine]:
 def _header(view: BenchView, lines: Sequence[BenchLine]) -> None:
     job, settings = view.job, view.settings
     state = chip(f"{JOB_MARKS[job.state]} {lowered(job.state)}", f"job-{job.state}")
-    took = (job.ended_at or time.time()) - job.started_at if job.started_at else 0.0
     passed = sum(line.outcome is views.BenchOutcome.PASSED for line in lines)
+    left = view.total - len(lines)
     facts = [
-        ("passed", f"{passed} of {len(lines)}" if lines else "none yet"),
-        ("took", duration(took) if job.started_at else "–"),
+        ("passed", f"{passed} of {view.total}" + (f", {left} not done" if left else "") if lines else "none yet"),
+        ("took", duration(sum(line.seconds for line in lines)) if lines else "–"),
         ("proposer", f"{settings.answered_by}: {settings.model}" if settings.model else str(settings.answered_by)),
         ("steps", f"at most {settings.max_steps}"),
         ("target", settings.arch or "this machine's"),
@@ -105,7 +105,9 @@ def _progress(view: BenchView, lines: Sequence[BenchLine]) -> None:
         note("info", "It waits for its turn: the engine runs one bench at a time.")
         return
     left = views.seconds_left(view, lines)
-    said = [f"{len(lines)} of {view.total}", ", ".join(view.running), f"about {duration(left)} left" if left else ""]
+    so_far = f"runs for {duration(time.time() - view.job.started_at)}"
+    to_come = f"about {duration(left)} left" if left else ""
+    said = [f"{len(lines)} of {view.total}", listed(view.running), so_far, to_come]
     st.progress(min(1.0, len(lines) / view.total), text=plain_label(" · ".join(filter(None, said))))
     if not lines:
         quiet("The first problem is loaded; its session can be opened from the start page.")

@@ -8,7 +8,7 @@ import streamlit as st
 
 from cutegen_core import views
 from cutegen_core.records.trial import Trial
-from cutegen_core.records.wording import micros
+from cutegen_core.records.wording import listed, micros
 from cutegen_core.views import Delta
 from cutegen_core.views.code_text import diff
 from pages.components.compare_present import versus
@@ -54,7 +54,7 @@ def _time(a: Trial | None, b: Trial | None) -> str:
     whole, slower = versus.mean(timed), versus.slower_on(timed)
     assert whole is not None
     if len(timed) > 1:
-        regressed = f"; regressed on {escape_html(', '.join(slower))}" if slower else ""
+        regressed = f"; regressed on {escape_html(listed(slower))}" if slower else ""
         lines = [f"geometric mean of {len(timed)} workloads{regressed}", *lines]
     return _tile("Time", versus.verdict(whole), lines)
 

@@ -134,5 +134,5 @@ def verdict(side: Side) -> str:
     trial, step = side.step.trial, side.step.step
     author = f" by {step.author}" if step.author else ""
     status = lowered(trial.status) if trial else _UNTESTED
-    message = f". {trial.message}" if trial and trial.message else ""
+    message = f": {trial.message}" if trial and trial.message else ""
     return f"{side.label}: {step.idea}{author} · {status}{message}"

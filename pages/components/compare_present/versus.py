@@ -11,7 +11,7 @@ import streamlit as st
 from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.records.performance import Performance, Speedup, Timing, Word, WorkloadPerformance
 from cutegen_core.records.trial import Status, Trial
-from cutegen_core.records.wording import pace, percent
+from cutegen_core.records.wording import listed, pace, percent
 from cutegen_core.views import compare_speed, why_untimed
 from pages.components.compare_present.changed_first import changed_first
 from pages.components.shared import speed_charts
@@ -102,7 +102,7 @@ def _all_of_them(found: Sequence[Compared]) -> None:
     name = f"geometric mean of {len(found)} workloads"
     st.html(_sentence(name, whole, max(one.noise for one in found)))
     if slower:
-        quiet(f"▼ B regressed on {', '.join(slower)}.")
+        quiet(f"▼ B regressed on {listed(slower)}.")
 
 
 def _neither(a: Trial | None, b: Trial | None, names: tuple[str, str]) -> str:

@@ -96,7 +96,7 @@ def render_code_editor(key: str, draft: Draft, visit: Visit, place: EditorPlace,
     """
     visit.drawn = content_key(draft.text)
     data = {
-        **place._asdict(), "label": LABEL, "opening": visit.opening, "ack": visit.ack, "refused": visit.refused,
+        **place._asdict(), "label": LABEL, "opening": visit.opening, "ack": visit.ack, "kept": visit.kept,
         "version": visit.drawn, "text": draft.text, "marks": [mark._asdict() for mark in marks], "marksOf": marks_of,
     }  # fmt: skip
 

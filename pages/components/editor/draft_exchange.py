@@ -2,8 +2,9 @@
 
 1. A tab's visit to the editor has a name; every text it sends has a number and names the versions it was typed upon:
    the last one the tab knows to be saved, and those it has sent since.
-2. A text is kept when the draft is one of these. Otherwise it is refused and the tab gets the present draft: it joins
-   the two where they differ in different lines, and else the user decides which text to lose.
+2. A text is kept when the draft is one of these. Otherwise it is refused and the tab gets the present draft, and the
+   number of its last text that was kept: both have grown from that one. The tab joins the two where they have changed
+   different lines, and else the user decides which text to lose.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ class Visit:
     Attributes:
         opening: its name; a reloaded tab gets a new one.
         ack: number of the last text that this server has received.
-        refused: whether that text was refused because the draft had been changed elsewhere.
+        kept: number of the last text that became the draft; smaller than `ack` where the draft was changed elsewhere.
         drawn: version the tab was last drawn with.
         ran: version of the text that was last run from here.
     """
 
     opening: str = field(default_factory=lambda: uuid4().hex)
     ack: int = 0
-    refused: bool = False
+    kept: int = 0
     drawn: str = ""
     ran: str = ""
 
@@ -59,11 +60,12 @@ def take(store: Store, name: str, base: str, visit: Visit, message: DraftMessage
     if message.opening != visit.opening or message.seq <= visit.ack:
         return False
     visit.ack = message.seq
-    visit.refused = not _kept(store, name, Draft(base, message.text), visit, message.upon)
+    if _keeps(store, name, Draft(base, message.text), visit, message.upon):
+        visit.kept = message.seq
     return True
 
 
-def _kept(store: Store, name: str, new: Draft, visit: Visit, upon: tuple[str, ...]) -> bool:
+def _keeps(store: Store, name: str, new: Draft, visit: Visit, upon: tuple[str, ...]) -> bool:
     current = store.draft(name)
     if current == new:
         return True

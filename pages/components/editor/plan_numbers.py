@@ -12,7 +12,7 @@ from cutegen_core.machine import device
 from cutegen_core.records.errors import CutegenError
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Occupancy, Trial
-from cutegen_core.records.wording import dims
+from cutegen_core.records.wording import dims, listed
 from cutegen_core.views import SessionView
 from cutegen_core.views.plan_preview import PlannedLaunch, PlannedWorkload, preview
 from pages.components.editor.shapes import shapes
@@ -45,7 +45,7 @@ class DraftNumbers(NamedTuple):
             if one.refusal:
                 names.setdefault((one.line, one.refusal), []).append(one.workload)
         every = len(self.workloads)
-        return [(line, why if len(for_) == every else f"{', '.join(for_)}: {why}")
+        return [(line, why if len(for_) == every else f"{listed(for_)}: {why}")
                 for (line, why), for_ in names.items()]  # fmt: skip
 
     @property

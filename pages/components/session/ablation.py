@@ -9,7 +9,7 @@ import streamlit as st
 from cutegen_core.evaluate.timing.overall import regressed
 from cutegen_core.records.decision import Decision, DecisionKind, StudyKind
 from cutegen_core.records.trial import Status
-from cutegen_core.records.wording import lowered
+from cutegen_core.records.wording import listed, lowered
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
 from pages.components.shared import ui_state
@@ -96,6 +96,6 @@ def _told(spent: VariantResult) -> str:
         return lowered(spent.status)
     if spent.latency_ms is not None:
         word = f" {_SHAPES[spent.word]} {lowered(spent.word)}" if spent.word else ""
-        slower = ", ".join(shape.workload for shape in regressed(spent.shapes))
+        slower = listed(shape.workload for shape in regressed(spent.shapes))
         return f"{1000 * spent.latency_ms:.4g} µs{word}{f', regressed on {slower}' if slower else ''}"
     return f"{spent.registers} registers, {spent.spill_bytes} B spilled"

@@ -248,7 +248,7 @@ def _approve(store: Store, view: SessionView, shown: StepView | None) -> _Button
                        text_key=prompt_gate.text_key(view), seen=state.meaning_seq)  # fmt: skip
     label = f"Approve the {gate.gate}" if gate and view.can_approve else "Approve"
     if gate and gate.gate is Gate.PROMOTION and step is not None:
-        label = "Promote" if step.passed else "Continue and repair"
+        label = "Promote" if step.passed else views.way_on(state)
     enabled = view.can_approve and shown is not None and shown.step.candidate == (gate.candidate if gate else None)
     if answer_gate.open_gate(view):  # what is approved is an answer, which no key names: it must be on the screen
         enabled = _shows_open_step(view, shown)

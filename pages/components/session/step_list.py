@@ -18,7 +18,7 @@ from cutegen_core.evaluate.timing.overall import regressed
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.event import Outcome
 from cutegen_core.records.trial import Status
-from cutegen_core.records.wording import lowered, micros, pace_against, pace_short
+from cutegen_core.records.wording import listed, lowered, micros, pace_against, pace_short
 from cutegen_core.views import SessionView, SpeedRow, StepRow, TreeRow
 from pages.components.shared import ui_state
 from pages.components.shared.texts import show_hidden
@@ -91,7 +91,7 @@ def said(row: StepRow, place: TreeRow, author: str, speed: SpeedRow | None) -> s
         micros(1000 * row.latency_ms) if row.latency_ms is not None else "",
         pace_against(against) if against else "",
         *(f"{shape.workload} {micros(1000 * shape.latency_ms)}" for shape in row.shapes),
-        f"regressed on {', '.join(shape.workload for shape in slower)}" if slower else "",
+        f"regressed on {listed(shape.workload for shape in slower)}" if slower else "",
         "from the start" if place.parent == views.START else f"continues from step {place.parent}",
         "on the path to the best" if place.on_best and not row.is_best else "",
         "starts a branch" if place.branches else "",

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine import toolchain
 from cutegen_core.machine.sandbox import sandbox
 from cutegen_core.machine.sandbox.policy import MAX_LEVEL_VARIABLE, SandboxLevel
+from cutegen_core.records.errors import MachineError
 from cutegen_core.records.trial import Status
 from tests.crowd import crowded
 from tests.patience import wait_until
@@ -292,6 +294,31 @@ def test_a_busy_machine_is_not_blamed_on_the_kernel(hurried):
         result = compiler.compile(parse(RELU.replace("> 0 ?", "> 0.5f ?")))
     assert result.status is Status.PASSED, result.message
     assert result.seconds > 2.0
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_compiler_that_something_else_kills_is_not_blamed_on_the_kernel(workspace, compiler, times):
+    compiler.warm()
+    server = compiler._servers.first._process.pid
+    children = Path(f"/proc/{server}/task/{server}/children")
+    killed = set()
+
+    def kill():
+        forks = {int(pid) for pid in children.read_text().split()} - killed
+        killed.update(forks)
+        for pid in forks:
+            os.kill(pid, signal.SIGKILL)
+        return len(killed) == times
+
+    with ThreadPoolExecutor() as pool:
+        killing = pool.submit(wait_until, kill)
+        kernel = parse(RELU.replace("> 0 ?", f"> {times}.25f ?"))
+        if times == 1:
+            assert compiler.compile(kernel).status is Status.PASSED
+        else:
+            with pytest.raises(MachineError, match="the compiler was killed twice, at no limit of its own"):
+                compiler.compile(kernel)
+        killing.result()
 
 
 def test_memory_is_limited(hurried):

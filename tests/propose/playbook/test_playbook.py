@@ -90,6 +90,9 @@ CASES = {
     "linear, scaled, relu": problem(
         "torch.relu(self.linear(x) * 0.5)", PRODUCT, {"M": 70, "N": 33, "K": 19}, "self.linear = nn.Linear(K, N)",
         x="torch.randn(M, K)"),
+    "parts of a product, arranged by heads": problem(
+        "torch.softmax(self.up(x).unflatten(-1, (3, N)).movedim(-2, 0)[1].view(M, 4, N // 4).transpose(0, 1), -1)",
+        {"M": 12, "N": 16, "K": 9}, {"M": 5, "N": 24, "K": 7}, "self.up = nn.Linear(K, 3 * N)", x="torch.randn(M, K)"),
     "batched product of transposed": problem(
         "torch.bmm(a.transpose(1, 2), b.transpose(1, 2))", PRODUCT, {"M": 5, "N": 67, "K": 9},
         a="torch.randn(3, K, M)", b="torch.randn(3, N, K)"),

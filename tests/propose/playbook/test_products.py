@@ -15,6 +15,7 @@ from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 from cutegen_core.records.trial import Status
 from cutegen_core.views.layouts import LayoutTable, Pattern, conflicts, evaluate, find
 from tests.execute.emulator.emulated import not_asked
+from tests.propose.playbook import right
 from tests.propose.playbook.right import problem
 from tests.shared_tools import SharedTools
 
@@ -60,6 +61,13 @@ CASES = {
     "long": of("torch.relu(a @ b + c)", "", LONG, **NN, c="torch.randn(N)"),
     "long, halves, batched": of("torch.bmm(a, b) + c", HALF, LONG, **ROW_BY_ROW),
 }  # fmt: skip
+EINSUMS = problem(
+    "torch.einsum('bi,bj,ijk->bk', a, b, c), torch.einsum('...ij,...jk', c, c.mT), torch.einsum('bi,bi->b', a, b), "
+    "torch.einsum('bi,bj->jbi', a, b), torch.einsum('td,edf->tef', a, c), torch.einsum('bi->i', a), "
+    "torch.einsum('bhqd,bhkd->bhkq', d, d), torch.einsum('ijk,bi->bkj', c, a)",
+    {"B": 16, "I": 12, "K": 9, "H": 3}, {"B": 5, "I": 7, "K": 4, "H": 2}, a="torch.randn(B, I)", b="torch.randn(B, I)",
+    c="torch.randn(I, I, K)", d="torch.randn(2, H, K, I)",
+)  # fmt: skip
 RIGHT = [
     ("plain", "tiled"), ("halves, first transposed", "tiled"), ("plain", "multistage"),
     ("second transposed", "multistage"), ("first transposed", "multistage"),
@@ -107,6 +115,11 @@ def test_the_menu_follows_types_sizes_and_device(
     case: str, target: Target, names: list[str], shared: SharedTools, tmp_path: Path
 ) -> None:
     assert [v.name for v in variants_of(case, shared, tmp_path, target)] == ["naive", "tiled", *names]
+
+
+def test_einstein_sums_are_products_and_sums(shared: SharedTools, tmp_path: Path) -> None:
+    naive = right.variants_of(EINSUMS, shared, tmp_path)[:1]
+    right.assert_right(EINSUMS, naive, EINSUMS.workloads, shared, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,26 @@ ATTENTION = {
         "torch.softmax(q @ k.transpose(-1, -2) * K ** -0.5, -1) @ v", {"B": 2, "M": 16, "N": 24, "K": 8},
         {"B": 1, "M": 9, "N": 21, "K": 5}, **QKV),
 }  # fmt: skip
+GROUPED_HEADS = {"q": "torch.randn(B, G * H, M, K)", "k": "torch.randn(B, G, N, K)", "v": "torch.randn(B, G, N, K)"}
+GROUPS = {"B": 2, "G": 2, "H": 3, "M": 9, "N": 12, "K": 8}, {"B": 1, "G": 3, "H": 2, "M": 5, "N": 7, "K": 5}
+IN_GROUPS = {
+    "asked for": problem(
+        "F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)", *GROUPS, **GROUPED_HEADS),
+    "keys repeated": problem(
+        "F.scaled_dot_product_attention(q, k.repeat_interleave(H, 1), v.repeat_interleave(H, 1))", *GROUPS,
+        **GROUPED_HEADS),
+    "keys expanded": problem(
+        "F.scaled_dot_product_attention(q, *(x[:, :, None].expand(B, G, H, N, K).reshape(q.shape) for x in (k, v)))",
+        {**GROUPS[0], "N": 9}, {**GROUPS[1], "N": 5}, **GROUPED_HEADS),
+    "heads and batches put together": problem(
+        "F.scaled_dot_product_attention(*(x.view(M, B * H, K).transpose(0, 1) for x in (q, k, v))).transpose(0, 1)",
+        {"B": 2, "H": 3, "M": 9, "K": 8}, {"B": 1, "M": 5}, **{name: "torch.randn(M, B, H * K)" for name in "qkv"}),
+}  # fmt: skip
+"""Queries that share keys and values, and heads in other places of memory."""
+MASKED_GROUPS = problem(
+    "F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)", *GROUPS, **GROUPED_HEADS,
+    mask="torch.rand(B, G * H, M, N) > 0.2",
+)  # fmt: skip
 HALVES = {
     name: f"torch.randn(B, H, {rows}, K).half()" for name, rows in {"q": "M", "k": "N", "v": "N"}.items()
 }  # fmt: skip
@@ -173,7 +193,7 @@ BY_WARP_GROUPS: dict[str, tuple[Problem, dict[str, int]]] = {
         **{n: drawn.replace("half", "bfloat16") for n, drawn in HALVES.items()}), {"BN": 176}),
 }  # fmt: skip
 """With the parameters that are not their defaults."""
-CASES = {**SCANS, **PLACES, **LOSSES, **NORMS, **LONG, **ATTENTION}
+CASES = {**SCANS, **PLACES, **LOSSES, **NORMS, **LONG, **ATTENTION, **IN_GROUPS, "masked groups": MASKED_GROUPS}
 ALWAYS = ("reversed", "position of the largest, with equals and NaN", "batch norm in training")
 """One of each kind; the others are thorough."""
 ONE_LEVEL: dict[tuple[str, str], dict[str, int]] = {
@@ -199,6 +219,12 @@ def test_every_variant_is_right_at_both_workloads(case: str, shared: SharedTools
 )
 def test_one_variant_is_right_at_both_workloads(case: str, level: str, shared: SharedTools, tmp_path: Path) -> None:
     assert_level_right(CASES[case], level, ONE_LEVEL[case, level], shared, tmp_path)
+
+
+@pytest.mark.parametrize("case", IN_GROUPS)
+def test_nothing_of_attention_in_groups_is_copied(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    online = next(v for v in variants_of(IN_GROUPS[case], shared, tmp_path) if v.name == "online")
+    assert len(kernel_file.parse(online.source).launches) == 1
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from cutegen_core.propose.playbook.call import OperationCall, Rule
 from cutegen_core.propose.playbook.rules import (
     arithmetic,
     attention,
+    einsum,
     joins,
     losses,
     normalisation,
@@ -38,6 +39,7 @@ RULES: Mapping[str, Rule] = {
     **places.RULES,
     **normalisation.RULES,
     **products.RULES,
+    **einsum.RULES,
     **scans.RULES,
     **joins.RULES,
     **windows.RULES,

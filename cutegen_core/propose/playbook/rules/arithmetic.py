@@ -44,15 +44,16 @@ def _with_numbers(code: str, *names_defaults: tuple[str, float]) -> Rule:
 
 def _clamp(call: OperationCall) -> Value:
     value = call.tensor(0)
-    upper = 1 if ops.name(call.node) == "clamp_max" else 2
-    for index, names, kind in ((3 - upper, ("min", "min_val"), "max_of"), (upper, ("max", "max_val"), "min_of")):
-        for name in names:
-            if call.has(index, name):
-                value = compute(
-                    f"{kind}({{0}}, {{1}})", value, cast(call.tensor(index, name), value.dtype), dtype=value.dtype
-                )
-                break
+    for bound, index in _BOUNDS.get(ops.name(call.node), (("min", 1), ("max", 2))):
+        given = next((name for name in (bound, f"{bound}_val") if call.has(index, name)), "")
+        if given:
+            code = "max_of({0}, {1})" if bound == "min" else "min_of({0}, {1})"
+            value = compute(code, value, cast(call.tensor(index, given), value.dtype), dtype=value.dtype)
     return value
+
+
+_BOUNDS: Mapping[str, tuple[tuple[str, int], ...]] = {"clamp_min": (("min", 1),), "clamp_max": (("max", 1),)}
+"""Which bounds an operation has, and where; all others have both."""
 
 
 def _pow(call: OperationCall) -> Value:

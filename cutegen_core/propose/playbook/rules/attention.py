@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Mapping, Sequence
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, like, mul, sub
@@ -10,13 +11,21 @@ from cutegen_core.propose.playbook.rules.products import matmul
 from cutegen_core.propose.playbook.values import (
     DotProductAttention,
     Extent,
+    Reshape,
     Size,
     Value,
     agree,
+    combined,
     compute,
+    expand,
+    fits,
     permute,
+    plain,
     position,
+    product,
     reduce,
+    reshaped,
+    unsqueeze,
 )
 
 
@@ -24,14 +33,45 @@ def _attention(call: OperationCall) -> Value:
     q, k, v = (call.tensor(i) for i in range(3))
     if call.number(4, "dropout_p", 0.0):
         raise not_in_playbook("attention with dropout")
-    if call.flag(99, "enable_gqa") or not (agree(q.dims[:-2], k.dims[:-2]) and agree(k.dims[:-2], v.dims[:-2])):
+    result = (*q.dims[:-1], v.dims[-1])
+    mask = call.tensor(3, "attn_mask") if call.has(3, "attn_mask") else None
+    if call.flag(99, "enable_gqa") and not agree(q.dims[-3:-2], k.dims[-3:-2]):
+        k, v = _repeated(k, q.dims[-3]), _repeated(v, q.dims[-3])
+        mask = mask and _in_groups(mask, k.dims[-4:-2])
+    elif mask is None and _is_gathered(k) and _is_gathered(v):
+        k, v = plain(k), plain(v)
+    same_heads = agree(k.dims[:-2], v.dims[:-2]) and agree([product(q.dims[:-2])], [product(k.dims[:-2])])
+    if not (same_heads and fits(result, call.node.shape)):
         raise not_in_playbook("attention whose queries have other heads than the keys")
+    q = reshaped(q, (*k.dims[:-2], *q.dims[-2:]))
     causal, scale = call.flag(5, "is_causal"), _scale(call, q.dims[-1])
-    plain = _plain(call, q, k, v, scale, causal)
-    if call.has(3, "attn_mask"):
-        return plain
-    dims = (*q.dims[:-1], v.dims[-1])
-    return DotProductAttention(dims, call.node.dtype, q, k, v, scale, plain, causal)
+    apart = _apart(call, q, k, v, mask, scale, causal)
+    if mask is not None:
+        return reshaped(apart, result)
+    made = DotProductAttention((*q.dims[:-1], v.dims[-1]), call.node.dtype, q, k, v, scale, apart, causal)
+    return reshaped(made, result)
+
+
+def _repeated(value: Value, heads: Extent) -> Value:
+    """Return keys or values with each head once for every query head of its group, in a dimension of its own."""
+    own = value.dims[-3]
+    times = combined(f"({heads.text} // {own.text})", heads, own, operator.floordiv)
+    apart = unsqueeze(value, -3)
+    return expand(apart, (*apart.dims[:-3], times, *apart.dims[-2:]))
+
+
+def _in_groups(mask: Value, groups: Sequence[Extent]) -> Value:
+    """Return a mask of all heads as one of groups of them."""
+    if len(mask.dims) < 3:
+        return mask
+    if mask.dims[-3].single:
+        return unsqueeze(mask, -3)
+    return reshaped(mask, (*mask.dims[:-3], *groups, *mask.dims[-2:]))
+
+
+def _is_gathered(value: Value) -> bool:
+    """Return whether only the heads and batches are put together: then they can stay apart, repeated ones too."""
+    return isinstance(value, Reshape) and agree(plain(value).dims[-2:], value.dims[-2:])
 
 
 def _scale(call: OperationCall, depth: Extent) -> Value:
@@ -41,7 +81,7 @@ def _scale(call: OperationCall, depth: Extent) -> Value:
     return Size((), "float32", f"({depth.text}) ** -0.5")
 
 
-def _plain(call: OperationCall, q: Value, k: Value, v: Value, scale: Value, causal: bool) -> Value:
+def _apart(call: OperationCall, q: Value, k: Value, v: Value, mask: Value | None, scale: Value, causal: bool) -> Value:
     """Return the formula in float arithmetic, as a flash kernel computes it."""
     last = len(k.dims) - 1
     keys = permute(cast(k, "float32"), (*range(last - 1), last, last - 1))
@@ -49,8 +89,8 @@ def _plain(call: OperationCall, q: Value, k: Value, v: Value, scale: Value, caus
     if causal:
         seen = compute("{1} <= {0}", position(scores.dims, -2), position(scores.dims, -1), dtype="bool")
         scores = compute("{0} ? {1} : {T}(-INFINITY)", seen, scores, dtype="float32")
-    if call.has(3, "attn_mask"):
-        scores = _masked(scores, call.tensor(3, "attn_mask"))
+    if mask is not None:
+        scores = _masked(scores, mask)
     # A query all of whose scores are -inf sees no key: its weights are 0, not the 0 / 0 of a softmax.
     largest = compute("{0} == {T}(-INFINITY) ? {T}(0) : {0}", reduce("max", scores, (-1,), True), dtype="float32")
     weights: Value = apply("exp", sub(scores, largest))

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, like, mul
 from cutegen_core.propose.playbook.values import Product, Value, broadcast, permute, reduce, squeeze, unsqueeze
-from cutegen_core.records.graph import Ref
 
 
 def _matmul(call: OperationCall) -> Value:
@@ -28,30 +27,6 @@ def _addmm(call: OperationCall) -> Value:
     if isinstance(beta, int | float) and beta != 1:
         bias = mul(bias, like(bias, beta))
     return add(product, bias)
-
-
-def _einsum(call: OperationCall) -> Value:
-    equation, tensors = call.operand(0), call.operand(1)
-    if not isinstance(equation, str) or not isinstance(tensors, tuple) or len(tensors) != 2:
-        raise not_in_playbook("this einsum")
-    a, b = (call.values[t.node] for t in tensors if isinstance(t, Ref))
-    inputs, _, out = equation.replace(" ", "").partition("->")
-    left, right = inputs.split(",")
-    batch = [c for c in out if c in left and c in right]
-    rows = [c for c in out if c in left and c not in right]
-    columns = [c for c in out if c in right and c not in left]
-    summed = [c for c in left if c in right and c not in out]
-    plain = len(set(left)) == len(left) and len(set(right)) == len(right) and len(summed) == len(columns) == 1
-    if not plain or len(left) != len(batch) + len(rows) + 1 or len(right) != len(batch) + 2:
-        raise not_in_playbook(f"einsum '{equation}'")
-    a = permute(a, [left.index(c) for c in (*batch, *rows, *summed)])
-    b = permute(b, [right.index(c) for c in (*batch, *summed, *columns)])
-    if (not batch and len(rows) > 1) or len(rows) == 1:
-        value = matmul(a, b, call.node.dtype)
-    else:
-        raise not_in_playbook(f"einsum '{equation}'")
-    order = [*batch, *rows, *columns]
-    return permute(value, [order.index(c) for c in out])
 
 
 def matmul(a: Value, b: Value, dtype: str) -> Value:
@@ -82,5 +57,5 @@ def _batch_part(value: Value) -> Value:
 
 RULES: Mapping[str, Rule] = {
     "matmul": _matmul, "mm": _matmul, "bmm": _matmul, "mv": _matmul, "dot": _matmul, "linear": _linear,
-    "addmm": _addmm, "baddbmm": _addmm, "einsum": _einsum,
+    "addmm": _addmm, "baddbmm": _addmm,
 }  # fmt: skip

@@ -6,6 +6,7 @@ workload. Views move coordinates and never data, so a transposed or broadcast op
 
 from __future__ import annotations
 
+from cutegen_core.propose.playbook.values.cutting import backwards, diagonal, flip, stride, window
 from cutegen_core.propose.playbook.values.extents import (
     ONE,
     ZERO,
@@ -41,28 +42,21 @@ from cutegen_core.propose.playbook.values.nodes import (
     Size,
     Value,
 )
+from cutegen_core.propose.playbook.values.reshaping import plain, regroup, reshape, reshaped
 from cutegen_core.propose.playbook.values.shaping import (
-    backwards,
     broadcast,
     compute,
     constant,
     contiguous,
-    diagonal,
     expand,
-    flip,
     load,
     permute,
-    plain,
     position,
     reduce,
     reductions,
-    regroup,
-    reshape,
     squeeze,
     squeeze_all,
-    stride,
     unsqueeze,
-    window,
 )
 
 __all__ = [
@@ -112,6 +106,7 @@ __all__ = [
     "regroup",
     "repeats",
     "reshape",
+    "reshaped",
     "squeeze",
     "squeeze_all",
     "stride",

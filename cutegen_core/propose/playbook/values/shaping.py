@@ -1,21 +1,14 @@
-"""Make values of other values: views, broadcasts, reductions, windows, other extents."""
+"""Make values of other values: tensors, arithmetic, broadcasts, moved dimensions, reductions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 from cutegen_core.propose.playbook.values.extents import (
     ONE,
     ZERO,
     Extent,
-    NotInPlaybook,
-    agree,
-    combined,
-    extent,
-    fits,
     is_constant,
-    is_less,
     product,
     repeats,
     text_of,
@@ -24,13 +17,9 @@ from cutegen_core.propose.playbook.values.nodes import (
     POSITIONS,
     Compute,
     Constant,
-    Flip,
     Load,
     Move,
-    Product,
     Reduce,
-    Reshape,
-    Scan,
     Size,
     Value,
 )
@@ -106,109 +95,6 @@ def expand(value: Value, dims: tuple[Extent, ...]) -> Value:
     return Move(dims, value.dtype, value, sources)
 
 
-def window(value: Value, axis: int, start: Extent, length: Extent) -> Value:
-    """Return `length` positions from `start` along one dimension.
-
-    Raises:
-        NotInPlaybook: a part of a result that another kernel computes.
-    """
-
-    def part(tensor: Load, along: int) -> Load:
-        if not start.size:
-            return tensor
-        own = tensor.strides[along]
-        return replace(tensor, offset=tensor.offset.plus(Extent(f"{start.text} * {own.text}", start.size * own.size)))
-
-    return _cut(value, axis % len(value.dims), length, part)
-
-
-def stride(value: Value, axis: int, step: int) -> Value:
-    """Return every `step`-th position along one dimension, from the first one on; raises as `window` does."""
-    whole = value.dims[axis % len(value.dims)]
-    length = combined(
-        f"(({whole.text} + {step - 1}) // {step})", whole, Extent(str(step), step), lambda n, s: -(-n // s)
-    )
-
-    def part(tensor: Load, along: int) -> Load:
-        strides = list(tensor.strides)
-        strides[along] = strides[along].times(Extent(str(step), step))
-        return replace(tensor, strides=tuple(strides))
-
-    return _cut(value, axis % len(value.dims), length, part)
-
-
-def diagonal(value: Value) -> Value:
-    """Return the diagonal of the first two dimensions as the last one, of a square matrix in memory.
-
-    Raises:
-        NotInPlaybook: it is computed, or not square.
-    """
-    if not isinstance(value, Load) or not agree(value.dims[:1], value.dims[1:2]):
-        raise NotInPlaybook("the diagonal of what is computed, or of what is not square, is not in the playbook")
-    (a, b), rest = value.strides[:2], value.strides[2:]
-    return replace(value, dims=(*value.dims[2:], value.dims[0]), strides=(*rest, a.plus(b)))
-
-
-def _cut(value: Value, axis: int, length: Extent, part: Callable[[Load, int], Load]) -> Value:
-    """Return the value with this length along one dimension; `part` cuts a tensor in memory along one of its own."""
-    dims = (*value.dims[:axis], length, *value.dims[axis + 1 :])
-    match value:
-        case Load():
-            return replace(part(value, axis), dims=dims)
-        case Move():
-            if axis not in value.sources:
-                return replace(value, dims=dims)
-            return replace(value, dims=dims, operand=_cut(value.operand, value.sources.index(axis), length, part))
-        case Compute():
-            lead = [len(value.dims) - len(o.dims) for o in value.operands]
-            parts = (
-                _cut(o, axis - shift, length, part) if axis >= shift and not o.dims[axis - shift].single else o
-                for o, shift in zip(value.operands, lead, strict=True)
-            )
-            return replace(value, dims=dims, operands=tuple(parts))
-        case Reduce() if axis not in value.axes:
-            return replace(value, dims=dims, operand=_cut(value.operand, axis, length, part))
-        case Product():
-            a, b = (_cut_factor(factor, axis, length, part, value) for factor in (value.a, value.b))
-            return replace(value, dims=dims, a=a, b=b)
-    raise NotInPlaybook("a part of a scan, a convolution or a reshaped result is not in the playbook")
-
-
-def _cut_factor(factor: Value, axis: int, length: Extent, part: Callable[[Load, int], Load], product: Product) -> Value:
-    """Return what a part of a product needs of a factor: its part, or all of it along the dimension that it sums."""
-    of_the_other = len(product.dims) - (1 if factor is product.a else 2)
-    own = axis - len(product.dims) + len(factor.dims)
-    if axis == of_the_other or own < 0 or factor.dims[own].single:
-        return factor
-    return _cut(factor, own, length, part)
-
-
-def flip(value: Value, axis: int) -> Value:
-    """Return the elements in the opposite order along a dimension; twice is not at all."""
-    axis %= len(value.dims)
-    match value:
-        case Flip() if value.axis == axis:
-            return value.operand
-        case Scan() if value.axis == axis:
-            return replace(value, operand=flip(value.operand, axis), backwards=not value.backwards)
-        case Compute():
-            lead = [len(value.dims) - len(o.dims) for o in value.operands]
-            flipped = (
-                flip(o, axis - shift) if axis >= shift and not o.dims[axis - shift].single else o
-                for o, shift in zip(value.operands, lead, strict=True)
-            )
-            return replace(value, operands=tuple(flipped))
-    return Flip(value.dims, value.dtype, value, axis)
-
-
-def backwards(value: Load, axis: int) -> Load:
-    """Return a tensor in memory as it is addressed from its end along a dimension."""
-    length, stride = value.dims[axis], value.strides[axis]
-    last = Extent(f"({length.text} - 1) * {stride.text}", (length.size - 1) * stride.size)
-    strides = (*value.strides[:axis], Extent(f"-({stride.text})", -stride.size), *value.strides[axis + 1 :])
-    return replace(value, strides=strides, offset=value.offset.plus(last))
-
-
 def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value:
     """Return a reduction; empty `axes` means all."""
     rank = len(value.dims)
@@ -232,67 +118,6 @@ def reductions(value: Value) -> Iterator[Reduce]:
         yield from reductions(value.operand)
 
 
-def reshape(value: Value, sizes: Sequence[int], inferred: int = -1) -> Value:
-    """Return the same elements, row-major, in other extents; `inferred` is the position that PyTorch works out."""
-    return value if fits(value.dims, sizes) else _reshaped(value, regroup(value.dims, sizes, inferred))
-
-
-def plain(value: Value) -> Value:
-    """Return the value without the reshapes around it: memory has the same elements in the same order."""
-    while isinstance(value, Reshape):
-        value = value.operand
-    return value
-
-
-def _reshaped(value: Value, dims: tuple[Extent, ...]) -> Value:
-    if isinstance(value, Load) and value.contiguous:
-        return contiguous(value.tensor, value.dtype, dims)
-    if isinstance(value, Compute) and all(agree(o.dims, value.dims) or _is_number(o) for o in value.operands):
-        operands = (_reshaped(o, dims) if agree(o.dims, value.dims) else squeeze_all(o) for o in value.operands)
-        return compute(value.code, *operands, dtype=value.dtype)
-    return Reshape(dims, value.dtype, value)
-
-
-def _is_number(value: Value) -> bool:
-    return all(dim.single for dim in value.dims)
-
-
 def squeeze_all(value: Value) -> Value:
     """Return a value of one element, without dimensions."""
     return squeeze(value, range(len(value.dims)))
-
-
-def regroup(dims: Sequence[Extent], sizes: Sequence[int], inferred: int = -1) -> tuple[Extent, ...]:
-    """Return symbolic extents for a row-major reshape: equal sizes keep their expression, merged ones multiply.
-
-    A split extent takes its parts as fixed numbers, but the inferred one (else the first) as what is left.
-    """
-    result: list[Extent] = []
-    old, new = list(dims), list(sizes)
-    while old or new:
-        left, right = [old.pop(0)] if old else [], [new.pop(0)] if new else []
-        while not agree([product(left)], [_product(right)]):
-            smaller = is_less(product(left), _product(right))
-            if not (old if smaller else new):
-                raise NotInPlaybook("a reshape whose extents do not fit is not in the playbook")
-            if smaller:
-                left.append(old.pop(0))
-            else:
-                right.append(new.pop(0))
-        result += _split(product(left), right, inferred - len(result))
-    return tuple(result)
-
-
-def _product(sizes: Sequence[int]) -> Extent:
-    """Return how many elements there are with these sizes, without an expression; a plain number may be one traced."""
-    return product([Extent("", size) for size in sizes])
-
-
-def _split(whole: Extent, sizes: Sequence[int], inferred: int) -> list[Extent]:
-    if len(sizes) == 1:
-        return [whole]
-    free = inferred if 0 <= inferred < len(sizes) else 0
-    rest = product([extent(size) for i, size in enumerate(sizes) if i != free])
-    divisor = rest.text if rest.text.isidentifier() or rest.text.isdigit() else f"({rest.text})"
-    remainder = Extent(f"(({whole.text}) // {divisor})", sizes[free] if sizes else 1)
-    return [remainder if i == free else extent(size) for i, size in enumerate(sizes)]

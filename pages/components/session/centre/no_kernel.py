@@ -8,8 +8,8 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.records.decision import Gate
 from cutegen_core.records.errors import CutegenError
-from cutegen_core.records.event import AnsweredBy
-from cutegen_core.records.wording import micros
+from cutegen_core.records.event import AnsweredBy, SessionState
+from cutegen_core.records.wording import lowered, micros
 from cutegen_core.trajectory.state import Step
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import SessionView, StepView
@@ -98,6 +98,9 @@ def _why(view: SessionView, shown: StepView | None) -> str:
     if shown is not None and shown.step.outcome:
         return "This step ended before a kernel was written."
     gate = view.state.gate
+    if gate is None and not view.working:
+        way_on = "Raise the budget" if view.state.status is SessionState.EXHAUSTED else "Resume, or decide below,"
+        return f"No kernel: the session is {lowered(view.state.status)}. {way_on} to go on."
     if gate is None or gate.gate is not Gate.INSTRUCTION:
         traces = view.state.settings.answered_by is AnsweredBy.PLAYBOOK and len(view.steps) < 2
         return f"No kernel yet: it appears here as soon as it is proposed.{_TRACES if traces else ''}"

@@ -7,7 +7,7 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.records.performance import Word
 from cutegen_core.records.trial import Status
-from cutegen_core.records.wording import NEEDS_GPU, counted, factor_words, lowered, micros
+from cutegen_core.records.wording import NEEDS_GPU, counted, factor_words, listed, lowered, micros
 from cutegen_core.views import ShapeCell, ShapeColumn, ShapeTable
 from pages.components.session.evidence.pane import PaneInput
 from pages.components.shared import address, speed_charts, ui_state
@@ -94,7 +94,7 @@ def _cell(cell: ShapeCell | None) -> Html:
 
 
 def _regressed(column: ShapeColumn) -> Html:
-    names = ", ".join(column.regressed)
+    names = listed(column.regressed)
     return Html(f'<span class="cg-failed">▼ {escape_html(names)}</span>') if names else Html("")
 
 

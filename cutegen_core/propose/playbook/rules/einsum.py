@@ -1,0 +1,97 @@
+"""Rule of Einstein sums: operands two by two from the left, as torch contracts them, each pair as one product."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from string import ascii_letters
+from typing import NamedTuple
+
+from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
+from cutegen_core.propose.playbook.formulas import mul
+from cutegen_core.propose.playbook.rules.products import matmul
+from cutegen_core.propose.playbook.values import Value, permute, product, reduce, reshaped, unsqueeze
+from cutegen_core.records.graph import Ref
+
+
+class Indexed(NamedTuple):
+    """A value with a letter for each dimension, no letter twice."""
+
+    letters: str
+    value: Value
+
+    def summed(self, kept: str) -> Indexed:
+        """Return the sum over all letters that are not kept."""
+        axes = [k for k, letter in enumerate(self.letters) if letter not in kept]
+        if not axes:
+            return self
+        rest = "".join(letter for letter in self.letters if letter in kept)
+        return Indexed(rest, reduce("sum", self.value, axes, False))
+
+    def at(self, letters: Sequence[str]) -> Value:
+        """Return the value with these dimensions in this order; one that it does not have is 1 long."""
+        own = [letter for letter in letters if letter in self.letters]
+        value = permute(self.value, [self.letters.index(letter) for letter in own])
+        for k, letter in enumerate(letters):
+            if letter not in self.letters:
+                value = unsqueeze(value, k)
+        return value
+
+
+def _einsum(call: OperationCall) -> Value:
+    equation, tensors = call.operand(0), call.operand(1)
+    if not isinstance(equation, str) or not isinstance(tensors, tuple):
+        raise not_in_playbook("this einsum")
+    values = [call.values[t.node] for t in tensors if isinstance(t, Ref)]
+    inputs, out = _letters(equation.replace(" ", ""), [len(value.dims) for value in values])
+    if any(len(set(letters)) < len(letters) for letters in inputs):
+        raise not_in_playbook(f"einsum '{equation}', which takes a diagonal,")
+    operands = [Indexed(*pair) for pair in zip(inputs, values, strict=True)]
+    needed = [out + "".join(inputs[:k] + inputs[k + 1 :]) for k in range(len(inputs))]
+    first, *others = (one.summed(letters) for one, letters in zip(operands, needed, strict=True))
+    for k, other in enumerate(others, 2):
+        first = _contract(first, other, out + "".join(inputs[k:]), call.node.dtype)
+    return first.at(out)
+
+
+def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """Return the letters of every operand and of the result, those that "..." stands for among them."""
+    left, arrow, out = equation.partition("->")
+    inputs = left.split(",")
+    free = "".join(letter for letter in ascii_letters if letter not in equation)
+    named = [len(letters.replace("...", "")) for letters in inputs]
+    longest = max(rank - n for rank, n in zip(ranks, named, strict=True))
+    if not arrow:
+        counted = Counter(left.replace(",", "").replace(".", ""))
+        out = "..." + "".join(sorted(letter for letter, times in counted.items() if times == 1))
+    rest = [free[longest - (rank - n) : longest] for rank, n in zip(ranks, named, strict=True)]
+    return [i.replace("...", r) for i, r in zip(inputs, rest, strict=True)], out.replace("...", free[:longest])
+
+
+def _contract(a: Indexed, b: Indexed, kept: str, dtype: str) -> Indexed:
+    """Return the product of two, summed over what both have and nothing else needs."""
+    both = [letter for letter in a.letters if letter in b.letters]
+    batch, summed = [x for x in both if x in kept], [x for x in both if x not in kept]
+    rows, columns = ([x for x in one.letters if x not in both] for one in (a, b))
+    if not summed:
+        order = [*batch, *rows, *columns]
+        return Indexed("".join(order), mul(a.at(order), b.at(order)))
+    if not (rows and columns):
+        order = [*batch, *rows, *columns, *summed]
+        axes = range(-len(summed), 0)
+        return Indexed("".join(order[: -len(summed)]), reduce("sum", mul(a.at(order), b.at(order)), axes, False))
+    lead = [*batch, *rows[:-1], *columns[:-1]]
+    left = _as_one(a.at([*lead, rows[-1], *summed]), len(lead) + 1, len(summed))
+    right = _as_one(b.at([*lead, *summed, columns[-1]]), len(lead), len(summed))
+    return Indexed("".join([*lead, rows[-1], columns[-1]]), matmul(left, right, dtype))
+
+
+def _as_one(value: Value, first: int, many: int) -> Value:
+    """Return the value with neighbouring dimensions put together."""
+    if many == 1:
+        return value
+    dims = value.dims
+    return reshaped(value, (*dims[:first], product(dims[first : first + many]), *dims[first + many :]))
+
+
+RULES: Mapping[str, Rule] = {"einsum": _einsum}

@@ -1,0 +1,130 @@
+"""Parts of values, and values in the opposite order: of tensors in memory they are views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cutegen_core.propose.playbook.values.extents import ZERO, Extent, NotInPlaybook, agree, combined, product
+from cutegen_core.propose.playbook.values.nodes import Compute, Flip, Load, Move, Product, Reduce, Reshape, Scan, Value
+from cutegen_core.propose.playbook.values.reshaping import parts_of, reshaped
+
+_NO_PART = "a part of a scan, a convolution or a reshaped result is not in the playbook"
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A part of a dimension: `length` positions from `start`, `step` apart."""
+
+    start: Extent
+    length: Extent
+    step: int = 1
+
+    def of(self, tensor: Load, axis: int) -> Load:
+        own, strides = tensor.strides[axis], list(tensor.strides)
+        if self.step != 1:
+            strides[axis] = own.times(Extent(str(self.step), self.step))
+        start = Extent(f"{self.start.text} * {own.text}", self.start.size * own.size) if self.start.size else ZERO
+        return replace(tensor, strides=tuple(strides), offset=tensor.offset.plus(start))
+
+
+def window(value: Value, axis: int, start: Extent, length: Extent) -> Value:
+    """Return `length` positions from `start` along one dimension.
+
+    Raises:
+        NotInPlaybook: a part of a result that another kernel computes.
+    """
+    return _cut(value, axis % len(value.dims), _Cut(start, length))
+
+
+def stride(value: Value, axis: int, step: int) -> Value:
+    """Return every `step`-th position along one dimension, from the first one on; raises as `window` does."""
+    whole = value.dims[axis % len(value.dims)]
+    length = combined(
+        f"(({whole.text} + {step - 1}) // {step})", whole, Extent(str(step), step), lambda n, s: -(-n // s)
+    )
+    return _cut(value, axis % len(value.dims), _Cut(ZERO, length, step))
+
+
+def diagonal(value: Value) -> Value:
+    """Return the diagonal of the first two dimensions as the last one, of a square matrix in memory.
+
+    Raises:
+        NotInPlaybook: it is computed, or not square.
+    """
+    if not isinstance(value, Load) or not agree(value.dims[:1], value.dims[1:2]):
+        raise NotInPlaybook("the diagonal of what is computed, or of what is not square, is not in the playbook")
+    (a, b), rest = value.strides[:2], value.strides[2:]
+    return replace(value, dims=(*value.dims[2:], value.dims[0]), strides=(*rest, a.plus(b)))
+
+
+def _cut(value: Value, axis: int, cut: _Cut) -> Value:
+    """Return the value with a part of one dimension."""
+    dims = (*value.dims[:axis], cut.length, *value.dims[axis + 1 :])
+    match value:
+        case Load():
+            return replace(cut.of(value, axis), dims=dims)
+        case Move():
+            if axis not in value.sources:
+                return replace(value, dims=dims)
+            return replace(value, dims=dims, operand=_cut(value.operand, value.sources.index(axis), cut))
+        case Compute():
+            lead = [len(value.dims) - len(o.dims) for o in value.operands]
+            parts = (
+                _cut(o, axis - shift, cut) if axis >= shift and not o.dims[axis - shift].single else o
+                for o, shift in zip(value.operands, lead, strict=True)
+            )
+            return replace(value, dims=dims, operands=tuple(parts))
+        case Reduce() if axis not in value.axes:
+            return replace(value, dims=dims, operand=_cut(value.operand, axis, cut))
+        case Product():
+            a, b = (_cut_factor(factor, axis, cut, value) for factor in (value.a, value.b))
+            return replace(value, dims=dims, a=a, b=b)
+        case Reshape():
+            return reshaped(_cut_operand(value, axis, cut), dims)
+    raise NotInPlaybook(_NO_PART)
+
+
+def _cut_operand(value: Reshape, axis: int, cut: _Cut) -> Value:
+    """Return what a part of a reshape is made of, where it is a part of one dimension of the operand, too."""
+    parts, first = parts_of(value.operand.dims, value.dims), 0
+    for own_axis, own in enumerate(parts or ()):
+        if first == axis and (len(own) == 1 or cut.step == 1):
+            inner = product(own[1:])
+            return _cut(value.operand, own_axis, _Cut(cut.start.times(inner), cut.length.times(inner), cut.step))
+        first += len(own)
+    raise NotInPlaybook(_NO_PART)
+
+
+def _cut_factor(factor: Value, axis: int, cut: _Cut, product: Product) -> Value:
+    """Return what a part of a product needs of a factor: its part, or all of it along the dimension that it sums."""
+    of_the_other = len(product.dims) - (1 if factor is product.a else 2)
+    own = axis - len(product.dims) + len(factor.dims)
+    if axis == of_the_other or own < 0 or factor.dims[own].single:
+        return factor
+    return _cut(factor, own, cut)
+
+
+def flip(value: Value, axis: int) -> Value:
+    """Return the elements in the opposite order along a dimension; twice is not at all."""
+    axis %= len(value.dims)
+    match value:
+        case Flip() if value.axis == axis:
+            return value.operand
+        case Scan() if value.axis == axis:
+            return replace(value, operand=flip(value.operand, axis), backwards=not value.backwards)
+        case Compute():
+            lead = [len(value.dims) - len(o.dims) for o in value.operands]
+            flipped = (
+                flip(o, axis - shift) if axis >= shift and not o.dims[axis - shift].single else o
+                for o, shift in zip(value.operands, lead, strict=True)
+            )
+            return replace(value, operands=tuple(flipped))
+    return Flip(value.dims, value.dtype, value, axis)
+
+
+def backwards(value: Load, axis: int) -> Load:
+    """Return a tensor in memory as it is addressed from its end along a dimension."""
+    length, stride = value.dims[axis], value.strides[axis]
+    last = Extent(f"({length.text} - 1) * {stride.text}", (length.size - 1) * stride.size)
+    strides = (*value.strides[:axis], Extent(f"-({stride.text})", -stride.size), *value.strides[axis + 1 :])
+    return replace(value, strides=strides, offset=value.offset.plus(last))
