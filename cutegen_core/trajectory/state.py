@@ -322,14 +322,11 @@ class State:
 
     @property
     def best_step(self) -> Step | None:
-        """The last step in which the best candidate was promoted, or at least the last that carried it."""
-        carried = None
-        for step in reversed(self.steps) if self.best else ():
-            if step.candidate == self.best:
-                if step.outcome is Outcome.PROMOTED:
-                    return step
-                carried = carried or step
-        return carried
+        """The last step in which the best candidate was promoted, or at least the one that stands for it."""
+        if self.best is None:
+            return None
+        promoted = (s for s in reversed(self.steps) if s.candidate == self.best and s.outcome is Outcome.PROMOTED)
+        return next(promoted, None) or self.step_of(self.best)
 
     def suite_of(self, step: Step) -> SuiteTried | None:
         """Return the testing role's suite that judged a step's kernel; None where the problem's own workloads did."""
@@ -342,8 +339,9 @@ class State:
         return next((step for step in self.steps if step.number == number), None)
 
     def step_of(self, candidate: str) -> Step | None:
-        """Return the last step that carried this candidate, or None."""
-        return next((s for s in reversed(self.steps) if s.candidate == candidate), None)
+        """Return the step that stands for a candidate: the last one that tested it, else the last that carried it."""
+        carried = [step for step in reversed(self.steps) if step.candidate == candidate]
+        return next((step for step in carried if step.tried), next(iter(carried), None))
 
     def alternative_of(self, candidate: str) -> Alternative | None:
         """Return an alternative with this candidate, of the last step that has one; or None."""

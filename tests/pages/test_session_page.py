@@ -237,6 +237,7 @@ def test_an_exhausted_session_offers_a_larger_budget(store: Store, open_page: Op
     story.close(Outcome.FAILED).add(StateChanged(SessionState.EXHAUSTED, "the budget of 40 steps is used up"))
     page = open_page("session", id=story.session)
     assert "the budget of 40 steps is used up" in shown(page)
+    assert "Raise the budget to go on." in shown(page), "the bar says what to do, not why once more"
     _click(page, "decide-budget")
     assert fold(store.events(story.session)).max_steps == 60
 

@@ -79,6 +79,18 @@ def test_a_step_that_only_carried_an_instruction_has_no_stop(store: Store) -> No
     assert not deck.goes_on
 
 
+def test_an_open_step_of_a_session_that_ended_promises_no_kernel(store: Store) -> None:
+    story = Story(store).begin()
+    story.steps += 1
+    story.add(StepStarted(story.steps, None))
+    running = deck_of(store, story)
+    assert slides.slide(store, running, running.stops[1]).message.startswith("The kernel appears here")
+    ended = deck_of(store, story.add(StateChanged(SessionState.STOPPED, "stopped by the person")))
+    step, result = (slides.slide(store, ended, stop) for stop in ended.stops[1:])
+    assert (step.idea, step.message) == ("no kernel yet", "The session is stopped.")
+    assert "pr-passed" not in slides.draw(result, pane="change", pictures="image"), "green is for what passed"
+
+
 def test_a_step_that_was_never_tested_blames_no_missing_gpu(store: Store) -> None:
     story = Story(store).begin()
     story.propose(KERNEL, "seed")

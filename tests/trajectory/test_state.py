@@ -327,3 +327,13 @@ def test_records_survive_the_store_and_misfits_are_named():
     assert as_json.load(Decided, as_json.dump(Decided(decision))) == Decided(decision)
     with pytest.raises(StoreError, match="stored Decision cannot be read: kind"):
         as_json.load(Decision, '{"kind": "dance"}')
+
+
+def test_the_step_that_tested_a_kernel_stands_for_it_not_a_later_one_that_only_carries_it():
+    """A sweep that keeps the values gives the best kernel once more, and waits at the diff gate."""
+    gone_back = decide(after(), DecisionKind.REWIND, step=1)
+    events = [*proposed(1, A), *tried(1, A), StepClosed(1, Outcome.REDIRECTED), Decided(gone_back)]
+    state = after(*events, *proposed(2, A), GateOpened(2, Gate.DIFF, A))
+    assert (state.best, state.best_step.number, state.step_of(A).number) == (A, 1, 1)
+    assert after(*proposed(1, A)).step_of(A).number == 1, "a kernel that nobody tested has its only step"
+    assert after().step_of(A) is None

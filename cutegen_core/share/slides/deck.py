@@ -10,7 +10,7 @@ from cutegen_core.trajectory.state import Step
 from cutegen_core.views import SessionView
 
 START, RESULT = "start", "result"
-_GOES_ON = (SessionState.READY, SessionState.RUNNING, SessionState.AWAITING_REVIEW)
+GOES_ON = (SessionState.READY, SessionState.RUNNING, SessionState.AWAITING_REVIEW)
 
 
 class Stop(NamedTuple):
@@ -45,7 +45,7 @@ class Deck(NamedTuple):
     @property
     def goes_on(self) -> bool:
         """Return whether more may happen, by itself or after an answer."""
-        return self.view.state.status in _GOES_ON
+        return self.view.state.status in GOES_ON
 
     @property
     def newest(self) -> int:
@@ -65,8 +65,8 @@ def deck(view: SessionView) -> Deck:
     """Return all stops of a session."""
     state, best = view.state, view.state.best_step
     stops = [Stop(START, 0, "◇", "the problem"), *(_stop(step, best) for step in state.steps if _has_stop(step))]
-    if state.best or state.status not in _GOES_ON:
-        stops.append(Stop(RESULT, 0, "★", "so far" if state.status in _GOES_ON else "the result"))
+    if state.best or state.status not in GOES_ON:
+        stops.append(Stop(RESULT, 0, "★", "so far" if state.status in GOES_ON else "the result"))
     return Deck(view, tuple(stops))
 
 

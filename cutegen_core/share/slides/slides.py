@@ -17,7 +17,7 @@ from cutegen_core.records.trial import ExecutorKind, Trial
 from cutegen_core.records.wording import counted, factor_words, interval, listed, lowered, micros, pace, pace_against
 from cutegen_core.share.slides import charts, code, proof
 from cutegen_core.share.slides.code import Code
-from cutegen_core.share.slides.deck import START, Deck, Stop
+from cutegen_core.share.slides.deck import GOES_ON, START, Deck, Stop
 from cutegen_core.share.slides.evidence import KeyEvidence, key_evidence
 from cutegen_core.share.slides.step_words import author, became
 from cutegen_core.share.slides.svg import Picture
@@ -188,10 +188,10 @@ def _step(store: Store, view: SessionView, stop: Stop, shown: StepView) -> StepS
     profile = views.profile_view(store, state, step).profile
     return StepSlide(
         stop,
-        step.idea or step.instruction or ("no idea was written down" if step.outcome else "being proposed"),
+        step.idea or step.instruction or ("no idea was written down" if step.outcome else "no kernel yet"),
         author(step, state.settings),
         became(step),
-        "" if trial and trial.passed else (trial.message if trial else "") or _note(step),
+        "" if trial and trial.passed else (trial.message if trial else "") or _note(step) or _missing(step, state),
         _change(state, shown, says),
         code.whole(shown.source, "The whole kernel", says=says) if shown.source else None,
         measured(trial, state),
@@ -203,6 +203,17 @@ def _step(store: Store, view: SessionView, stop: Stop, shown: StepView) -> StepS
 
 def _note(step: Step) -> str:
     return step.verdict.message if step.verdict else step.note
+
+
+def _missing(step: Step, state: State) -> str:
+    """Say why a step has no kernel, "" where it has one."""
+    if step.candidate:
+        return ""
+    if step.outcome:
+        return "This step ended without a kernel."
+    if state.status in GOES_ON:
+        return "The kernel appears here as soon as it is proposed."
+    return f"The session is {lowered(state.status)}."
 
 
 def _change(state: State, shown: StepView, says: code.Says) -> Code | None:

@@ -65,7 +65,7 @@ def _step(store: Store, name: str, session: str, wanted: str, fallback: int) -> 
     view = views.session_view(store, session)
     steps = {str(row.number): row for row in view.steps if row.candidate}
     if not steps:
-        quiet("This session has no kernel yet.")
+        quiet("This session has no kernel to compare.")
         return None
     best = view.state.best_step
     number = str(best.number) if wanted == BEST and best else wanted

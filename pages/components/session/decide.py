@@ -40,6 +40,12 @@ _HINTS = {
     Gate.INSTRUCTION: "The proposer needs an instruction:",
 }
 
+_PAUSED = {
+    SessionState.INTERRUPTED: "Resume tries it again; nothing that was recorded is lost.",
+    SessionState.EXHAUSTED: "Raise the budget to go on.",
+}
+"""What to do where the reason stands above the step already."""
+
 
 class _Button(NamedTuple):
     key: str
@@ -181,7 +187,9 @@ def _hint(view: SessionView) -> str:
         return f"Accepted: {state.reason}. Export the kernel, or branch from any step to continue."
     if view.working and state.accepting and (tested := state.step_of(state.accepting)):
         return f"Step {tested.number} is tested once more, with fresh inputs, before it is accepted. Press S to stop."
-    return "Working. Press S to stop." if view.working else state.reason
+    if view.working:
+        return "Working. Press S to stop."
+    return _PAUSED.get(state.status, state.reason)
 
 
 def _asked(view: SessionView) -> str:
