@@ -12,16 +12,17 @@ import json
 import sqlite3
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 from cutegen_core import __version__
-from cutegen_core.commands import checking, listing
+from cutegen_core.commands.arguments import Command
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.records.errors import CutegenError
 
 _LONGEST_MESSAGE, _LONGEST_NAME = 500, 200
-_QUICK = {"sessions": listing.add, "check": checking.add}
-"""Commands that begin at once: what they are added by imports neither compilers nor proposers."""
+_QUICK = {"sessions": "listing", "check": "checking"}
+"""Commands that begin at once, and the modules that add them, which import neither compilers nor proposers."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     given = sys.argv[1:] if argv is None else argv
     arguments = _parser(given[0] if given else "").parse_args(given)
-    command: listing.Command = arguments.command
+    command: Command = arguments.command
     try:
         return command(arguments)
     except BrokenPipeError:
@@ -68,7 +69,7 @@ def command_names() -> tuple[str, ...]:
 
 
 def _parser(wanted: str = "") -> argparse.ArgumentParser:
-    """Return the parser of all commands, or of the few that begin at once where one of these is wanted."""
+    """Return the parser of all commands, or of one that begins at once where that is wanted."""
     parser = _Parser(prog="cutegen", description="From a PyTorch reference to a tested CuTe kernel.")
     parser.add_argument("--version", action="version", version=f"cutegen {__version__}")
     subcommands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -78,8 +79,8 @@ def _parser(wanted: str = "") -> argparse.ArgumentParser:
 
         options.add(subcommands)
         gnn_options.add(subcommands)
-    for add in _QUICK.values():
-        add(subcommands)
+    for module in [_QUICK[wanted]] if wanted in _QUICK else _QUICK.values():
+        import_module(f"cutegen_core.commands.{module}").add(subcommands)
     return parser
 
 

@@ -6,6 +6,7 @@ between runs is in `tests/kept.py`.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -89,6 +90,8 @@ def pytest_unconfigure() -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     session.config.stash[IMPORTED] = frozenset(sys.modules)
+    gc.collect()
+    gc.freeze()  # thousands of tests and their modules stay to the end: no later collection looks at them again
 
 
 @pytest.fixture(scope="session")

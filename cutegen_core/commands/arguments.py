@@ -1,15 +1,28 @@
-"""Read the arguments that several commands take; imports nothing that takes time."""
+"""Add commands, and read the arguments that several of them take; imports nothing that takes time."""
 
 from __future__ import annotations
 
 import argparse
 import math
 from collections.abc import Callable
+from typing import Any
 
 from cutegen_core.records.trial import EXECUTORS, ExecutorKind
 
+Command = Callable[[argparse.Namespace], int]
+Subcommands = Any
+"""What `add_subparsers` returns; argparse has no public name for it."""
+
 _LONGEST_NUMBER = 20
 _LARGEST_AMOUNT = 1e12
+
+
+def add_command(subcommands: Subcommands, name: str, run: Command, help_text: str) -> argparse.ArgumentParser:
+    """Add a command that can print one JSON document."""
+    added: argparse.ArgumentParser = subcommands.add_parser(name, help=help_text, description=help_text)
+    added.set_defaults(command=run)
+    added.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+    return added
 
 
 def add_problem(parser: argparse.ArgumentParser) -> None:

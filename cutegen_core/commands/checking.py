@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from cutegen_core.commands import arguments as given
-from cutegen_core.commands.listing import Subcommands, add_command
+from cutegen_core.commands.arguments import Subcommands, add_command
 from cutegen_core.engine import asking
 from cutegen_core.judge.reference_process import PROGRAM
 from cutegen_core.machine import forking
@@ -74,6 +74,7 @@ def _check_alone(request: CheckRequest, arguments: argparse.Namespace) -> asking
             executor = make_executor(arguments.executor or default_executor(device))
             scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-check-"))
             store, compiler, reference = Store(), Compiler(device.arch, once=True), Reference(problem, Path(scratch))
+            compiler.begin()  # while torch is imported
             timer = stack.enter_context(Timer(reference, device)) if executor.measures_speed else None
             for close in (store.close, compiler.close, reference.close, executor.close):
                 stack.callback(close)

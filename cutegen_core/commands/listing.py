@@ -5,29 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
-from typing import Any
 
+from cutegen_core.commands.arguments import Subcommands, add_command
 from cutegen_core.records import as_json
 from cutegen_core.trajectory.read import every_summary
 from cutegen_core.trajectory.store import Store
 from cutegen_core.trajectory.summaries import SessionRow, SessionSummary
 
-Command = Callable[[argparse.Namespace], int]
-Subcommands = Any
-"""What `add_subparsers` returns; argparse has no public name for it."""
-
 
 def add(subcommands: Subcommands) -> None:
     add_command(subcommands, "sessions", list_sessions, "list the sessions of this workspace")
-
-
-def add_command(subcommands: Subcommands, name: str, run: Command, help_text: str) -> argparse.ArgumentParser:
-    """Add a command that can print one JSON document."""
-    added: argparse.ArgumentParser = subcommands.add_parser(name, help=help_text, description=help_text)
-    added.set_defaults(command=run)
-    added.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
-    return added
 
 
 def list_sessions(arguments: argparse.Namespace) -> int:

@@ -8,9 +8,16 @@ from functools import partial
 from pathlib import Path
 
 from cutegen_core.commands import benches, kernels, refining, sessions, this_machine
-from cutegen_core.commands.arguments import add_arch, add_executor, add_problem, whole
+from cutegen_core.commands.arguments import (
+    Command,
+    Subcommands,
+    add_arch,
+    add_command,
+    add_executor,
+    add_problem,
+    whole,
+)
 from cutegen_core.commands.effort import add_budgets, add_effort
-from cutegen_core.commands.listing import Command, Subcommands, add_command
 from cutegen_core.problems import sets
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES
 from cutegen_core.records.event import AnsweredBy, Role

@@ -1,4 +1,7 @@
-"""Run the engine: `python -m cutegen_core.engine`."""
+"""Run the engine: `python -m cutegen_core.engine`.
+
+Sessions and checks wait for torch first, which takes longest to import: that begins before the engine's own imports.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,11 @@ import shutil
 import sys
 import tempfile
 import time
+from typing import IO
 
 from cutegen_core.engine import single
-from cutegen_core.engine.loop import Engine
-from cutegen_core.machine import workspace
-from cutegen_core.trajectory.store import Store
-from cutegen_core.wiring import Tools
+from cutegen_core.judge.reference_process import PROGRAM
+from cutegen_core.machine import forking, workspace
 
 _BUILD_LEFT_S = 3600.0
 """A build takes a minute at most; the command line builds beside the engine."""
@@ -45,14 +47,24 @@ def main() -> int:
         handle.write(str(os.getpid()))
         handle.flush()
         _clear_temporary()
-        store = Store()
-        tools = Tools(store)
-        try:
-            Engine(store, tools, lambda: single.is_in_place(handle)).serve()
-        finally:
-            tools.close()
-            store.close()
+        forking.shared().prepare([PROGRAM])
+        _serve(handle)
     return 0
+
+
+def _serve(lock: IO[str]) -> None:
+    # Imported while the fork server imports torch.
+    from cutegen_core.engine.loop import Engine
+    from cutegen_core.trajectory.store import Store
+    from cutegen_core.wiring import Tools
+
+    store = Store()
+    tools = Tools(store)
+    try:
+        Engine(store, tools, lambda: single.is_in_place(lock)).serve()
+    finally:
+        tools.close()
+        store.close()
 
 
 if __name__ == "__main__":

@@ -71,6 +71,11 @@ class Worker:
         self._turn = threading.Lock()
         self._closing = False
 
+    def begin(self) -> None:
+        """Start the child unless one runs: the first request then waits less for its imports."""
+        with self._turn:
+            self._start_if_none(())
+
     def request(self, payload: Mapping[str, Any], timeout_s: float, imports: Sequence[str] = ()) -> Message:
         """Send one request and wait for its answer.
 
@@ -83,8 +88,7 @@ class Worker:
                 the worker.
         """
         with self._turn:
-            if self._process is None or self._process.poll() is not None:
-                self._start(imports)
+            self._start_if_none(imports)
             try:
                 nonce = secrets.token_hex(16)
                 self._requests.write(json.dumps({"nonce": nonce, "request": payload}).encode() + b"\n")
@@ -120,6 +124,10 @@ class Worker:
         if self._home is not None:
             self._home.cleanup()
             self._home = None
+
+    def _start_if_none(self, imports: Sequence[str]) -> None:
+        if self._process is None or self._process.poll() is not None:
+            self._start(imports)
 
     def _start(self, imports: Sequence[str]) -> None:
         self._end()

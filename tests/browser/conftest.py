@@ -22,14 +22,23 @@ LOOKS: dict[str, Any] = {
 a page costs. `test_softmax_scenario` looks at the pages in motion."""
 QUICKER = (
     "--disable-gpu-compositing", "--disable-software-rasterizer", "--process-per-site",
-    "--js-flags=--no-opt --no-maglev --min-semi-space-size=64 --single-threaded-gc",
+    "--js-flags=--no-opt --no-maglev --min-semi-space-size=64 --single-threaded-gc --initial-heap-size=1024"
+    " --no-incremental-marking --no-flush-bytecode",
 )  # fmt: skip
-"""A page is looked at for a second or two: optimizing its scripts costs more than it brings; so does a small heap."""
+"""A page is looked at for a second or two: optimizing its scripts costs more than it brings; so do a small heap, and
+forgetting what was compiled for the page before."""
 
 _SITE = "http://127.0.0.1/"
 """Chromium gives a process to a site, whatever the port."""
 
 NewPage = Callable[..., Page]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_servers() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Server, "forks", True)
+        yield
 
 
 @pytest.fixture(scope="session")

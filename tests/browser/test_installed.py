@@ -63,12 +63,24 @@ def test_a_page_is_drawn_from_a_foreign_folder(installed: Path, home: Path, tmp_
 
 
 def end_the_engine(workspace: Path) -> None:
-    """End it with what it compiles: the emulator of this package, ten seconds of a core, is for nobody."""
+    """End it with what it compiles: the emulator of this package, ten seconds of a core, is for nobody.
+
+    All are stopped before the first is killed: whoever loses a child would start another.
+    """
     with suppress(OSError, ValueError):
         engine = int((workspace / "engine.lock").read_text())
-        for pid in (*descendants(engine), engine):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        stopped, found = set[int](), {engine}
+        while fresh := found - stopped:
+            send(fresh, signal.SIGSTOP)
+            stopped |= fresh
+            found = descendants(engine)
+        send(stopped, signal.SIGKILL)
+
+
+def send(processes: set[int], number: int) -> None:
+    for pid in processes:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def wait_for(url: str) -> None:

@@ -20,6 +20,15 @@ def test_check_imports_nothing_slow():
     assert done.stdout.strip() == "[]"
 
 
+def test_check_begins_without_records():
+    """An engine, if one runs, is asked after these imports; alone, torch's import begins after them."""
+    asked = "cli.main(['check', 'none.cu', '--problem', 'relu'])"
+    program = f"import sys; from cutegen_core import cli; {asked}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "cutegen_core.commands.checking" in done.stdout.split()
+    assert not {"pydantic", "cutegen_core.commands.listing", *SLOW} & set(done.stdout.split())
+
+
 def test_a_sandboxed_tool_waits_for_nothing_slow():
     """A kernel is built by six of them: each waits for these imports before it begins."""
     program = "import sys; import cutegen_core.machine.sandbox.launcher; print(*sys.modules)"

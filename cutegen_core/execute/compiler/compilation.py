@@ -115,6 +115,10 @@ class Compiler:
         self._once = [compile_server.ONCE] if once else []
         self._servers = ServerPool(self._make_server, self.most_servers)
 
+    def begin(self) -> None:
+        """Start the server's process, unless it runs; it does not wait, and nothing is precompiled."""
+        self._servers.first.begin()
+
     def warm(self) -> None:
         """Start the server and precompile the headers if needed; takes seconds, so use a background thread."""
         with self._servers.taken() as server:

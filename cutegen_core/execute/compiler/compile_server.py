@@ -10,7 +10,7 @@
 The server compiles one candidate at a time: the front end already uses a core, and each fork may need gigabytes. It
 does not use the precompiled prelude for tensor-core kernels: the prelude's heap is a file in memory, where their
 template instantiation (2 GB) takes 26 instead of 16 s. Small kernels gain most from it
-(benchmarks/toolchain/compile.py).
+(benchmarks/toolchain/compile.py). Nor for programs that need the headers it leaves out (`lean_cute`).
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class Server:
         self._folder.mkdir(parents=True)
         self._pch = self._folder / "prelude.pch"
         self._options = compile_options(arch)
-        lean = lean_cute.read_lean(toolchain.find_include_dirs()[0])
-        self._nvrtc = nvrtc.Nvrtc(toolchain.find_nvrtc(), toolchain.find_nvrtc_builtins(), lean)
+        self._lean = lean_cute.read_lean(toolchain.find_include_dirs()[0])
+        self._nvrtc = nvrtc.Nvrtc(toolchain.find_nvrtc(), toolchain.find_nvrtc_builtins())
         self._nvrtc.set_pch_heap(_PCH_HEAP_BYTES)
         self._has_compiled = False
 
@@ -107,7 +107,8 @@ class Server:
     def warm(self) -> None:
         """Precompile the prelude, unless that is done."""
         if not self._pch.exists():
-            self._nvrtc.create_pch(PROLOGUE, PROGRAM_NAME, self._options, self._pch)
+            headers = {**self._lean, **lean_cute.leave_out(PROLOGUE)}
+            self._nvrtc.create_pch(PROLOGUE, PROGRAM_NAME, self._options, self._pch, headers)
 
     def warm_after_first(self) -> None:
         """Precompile the prelude once a program was compiled; if that fails, the next request says so."""
@@ -154,9 +155,9 @@ class Server:
             os.chdir(temporary)
             _close_all_but(writing)
             level = confine.apply(self._policy(limits, temporary))
-            done = self._nvrtc.compile(
-                PROLOGUE + program, PROGRAM_NAME, [*self._options, *self._precompiled(program)], names
-            )
+            without = lean_cute.leave_out(program)
+            options = [*self._options, *(self._precompiled(program) if without else ())]
+            done = self._nvrtc.compile(PROLOGUE + program, PROGRAM_NAME, options, names, {**self._lean, **without})
             _send(writing, done, level, limits.log_bytes)
             os._exit(0)
         except BaseException:  # noqa: BLE001 - a fork must not return to the server's loop

@@ -1,13 +1,16 @@
-"""Rewrite two of CuTe's headers so that the same types and values take the compiler less work.
+"""Rewrite or leave out some of CuTe's headers so that the same types and values take the compiler less work.
 
-Most of CuTe's algebra of layouts has results that their types say alone. CuTe computes them nevertheless: the compiler
-emits and optimises thousands of functions that return nothing. Here such a function is instantiated for its type, its
-static assertions included, but not called. No line moves: what is added stands in front of a line.
+1. Most of CuTe's algebra of layouts has results that their types say alone. CuTe computes them nevertheless: the
+   compiler emits and optimises thousands of functions that return nothing. Here such a function is instantiated for its
+   type, its static assertions included, but not called. No line moves: what is added stands in front of a line.
+2. Half of CuTe's text is about the matrix instructions of Hopper's warpgroups and of Blackwell. A program that names
+   none of them is compiled without it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from cutegen_core.records.errors import MachineError
@@ -37,6 +40,25 @@ _REFERENCE = {"cr": "const&", "r": "&", "rr": "&&"}
 _LAYOUT, _TUPLE = "cute/layout.hpp", "cute/container/tuple.hpp"
 CHANGES = {_LAYOUT: 33, _TUPLE: 4}
 """Headers that are rewritten -> how many places of the tested version."""
+
+_MATRIX = (
+    "mma_traits_sm90_gmma.hpp", "mma_traits_sm100.hpp", "mma_traits_sm120.hpp", "mma_traits_sm120_sparse.hpp",
+    "copy_traits_sm100.hpp", "copy_traits_sm100_tma.hpp",
+)  # fmt: skip
+_OTHERS_THERE = "#include <cute/arch/cluster_sm90.hpp>\n#include <cute/atom/partitioner.hpp>\n"
+"""What only the headers of _MATRIX include, but is not about their instructions."""
+_NAMES_MATRIX = re.compile(
+    # How each of their names begins or ends, or that of the namespace it lies in.
+    r"gmma|umma|tmem|utccp|sparse|tile_to_mma_shape|sm90(?:::|_\d+x)|sm1\d\d"
+    # A name made by a macro, and CUTLASS's own parts.
+    r"|##|%:%:|include\s*[<\"]cutlass/(?!arch/)\w+/",
+    re.IGNORECASE,
+)
+
+
+def leave_out(program: str) -> Mapping[str, str]:
+    """Return what takes the place of CuTe's headers that a program does without: their names -> their text."""
+    return {} if _NAMES_MATRIX.search(program) else {f"cute/atom/{header}": _OTHERS_THERE for header in _MATRIX}
 
 
 def read_lean(include: Path) -> dict[str, str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from cutegen_core.records.errors import MachineError
 
 SUCCESS, OUT_OF_MEMORY = 0, 1
+NO_HEADERS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -35,16 +36,10 @@ class NvrtcResult:
 class Nvrtc:
     """The loaded library."""
 
-    def __init__(self, library: Path, builtins: Path, headers: Mapping[str, str] | None = None) -> None:
-        """Load the library.
-
-        Args:
-            headers: name -> text of headers that are included instead of the files of these names.
-        """
+    def __init__(self, library: Path, builtins: Path) -> None:
         ctypes.CDLL(str(builtins))
         self._library = ctypes.CDLL(str(library))
         self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
-        self._headers = headers or {}
 
     def version(self) -> str:
         major, minor = ctypes.c_int(), ctypes.c_int()
@@ -55,9 +50,23 @@ class Nvrtc:
         """Set the size of the heap for precompiled headers; call it before the first compile."""
         self._call("nvrtcSetPCHHeapSize", ctypes.c_size_t(size_bytes))
 
-    def compile(self, source: str, name: str, options: Sequence[str], names: Sequence[str] = ()) -> NvrtcResult:
-        """Compile one program to a cubin. An error in the program is a result; MachineError if NVRTC itself fails."""
-        with self._program(source, name) as program:
+    def compile(
+        self,
+        source: str,
+        name: str,
+        options: Sequence[str],
+        names: Sequence[str] = (),
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> NvrtcResult:
+        """Compile one program to a cubin. An error in the program is a result.
+
+        Args:
+            headers: name -> text of headers that are included instead of the files of these names.
+
+        Raises:
+            MachineError: NVRTC itself fails.
+        """
+        with self._program(source, name, headers) as program:
             for expression in names:
                 self._call("nvrtcAddNameExpression", program, expression.encode())
             encoded = [option.encode() for option in options]
@@ -69,13 +78,13 @@ class Nvrtc:
             lowered = {expression: self._lowered(program, expression) for expression in names}
             return NvrtcResult(code, log, self._bytes("nvrtcGetCUBIN", program), lowered)
 
-    def create_pch(self, source: str, name: str, options: Sequence[str], pch: Path) -> None:
+    def create_pch(self, source: str, name: str, options: Sequence[str], pch: Path, headers: Mapping[str, str]) -> None:
         """Precompile headers into `pch`, valid only in this process and its forks and with the same options.
 
         Raises:
             MachineError: NVRTC cannot precompile them.
         """
-        made = self.compile(source, name, [*options, f"-create-pch={pch}"])
+        made = self.compile(source, name, [*options, f"-create-pch={pch}"], headers=headers)
         if made.code != SUCCESS or not pch.exists():
             raise MachineError(
                 f"the headers could not be precompiled (NVRTC result {made.code}). The packages of the toolchain may "
@@ -83,10 +92,10 @@ class Nvrtc:
             )
 
     @contextmanager
-    def _program(self, source: str, name: str) -> Iterator[ctypes.c_void_p]:
-        program, count = ctypes.c_void_p(), len(self._headers)
-        texts = (ctypes.c_char_p * count)(*(text.encode() for text in self._headers.values()))
-        names = (ctypes.c_char_p * count)(*(header.encode() for header in self._headers))
+    def _program(self, source: str, name: str, headers: Mapping[str, str]) -> Iterator[ctypes.c_void_p]:
+        program, count = ctypes.c_void_p(), len(headers)
+        texts = (ctypes.c_char_p * count)(*(text.encode() for text in headers.values()))
+        names = (ctypes.c_char_p * count)(*(header.encode() for header in headers))
         self._call(
             "nvrtcCreateProgram", ctypes.byref(program), source.encode(), name.encode(), count, texts, names
         )  # fmt: skip

@@ -73,12 +73,13 @@ def _widen_all(live: Live) -> Live:
 
 
 def _of_floats(first: torch.Tensor, second: torch.Tensor) -> InputStructure:
-    numbers = first[torch.isfinite(first)]
+    finite = torch.isfinite(first)
+    numbers = first.reshape(-1) if finite.all() else first[finite]
     several = first.numel() > _MANY or numbers.numel() < first.numel()
-    few = several and _count_distinct(numbers) <= _FEW
+    few = several and all(_count_distinct(some) <= _FEW for some in (numbers[:_MANY], numbers))  # most end at once
     if few or _is_fixed(first, second) or _is_symmetric(first):
         return InputStructure(kept=True)
-    return InputStructure(zeros=first.numel() > 0 and float((first == 0).double().mean()) > _ZEROS)
+    return InputStructure(zeros=first.numel() > 0 and int((first == 0).sum()) / first.numel() > _ZEROS)
 
 
 def _of_wholes(first: torch.Tensor, second: torch.Tensor) -> InputStructure:
@@ -134,5 +135,8 @@ def _is_symmetric(tensor: torch.Tensor) -> bool:
 
 
 def _equal(left: torch.Tensor, right: torch.Tensor) -> bool:
-    same = left.dtype == right.dtype and left.shape == right.shape
-    return same and bool(torch.isclose(left, right, rtol=0.0, atol=0.0, equal_nan=True).all())
+    if left.dtype != right.dtype or left.shape != right.shape:
+        return False
+    a, b = left.reshape(-1), right.reshape(-1)
+    pairs = (a[:_MANY], b[:_MANY]), (a, b)  # most that differ do so at once
+    return all(bool(torch.isclose(c, d, rtol=0.0, atol=0.0, equal_nan=True).all()) for c, d in pairs)

@@ -250,6 +250,23 @@ def test_lean_headers_make_the_same_code(compiler, name):
     ]
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        "sizeof(GMMA::Layout_K_SW128_Atom<half_t>)", "sizeof(UMMA::InstrDescriptor)",
+        "size(typename MMA_Traits<SM90_64x8x16_F32F16F16_SS<GMMA::Major::K, GMMA::Major::K>>::Shape_MNK{})",
+    ],
+)  # fmt: skip
+def test_headers_that_most_programs_do_without_are_there_where_one_names_them(compiler, use):
+    result = compiler.compile(parse(with_line("", body_with(f"out[0] = {use};"))))
+    assert result.status is Status.PASSED, result.log
+
+
+def test_what_the_headers_left_out_include_is_there(compiler):
+    result = compiler.compile(parse(with_line("", body_with("cluster_sync(); out[0] = elect_one_sync();"))))
+    assert result.status is Status.PASSED, result.log
+
+
 @pytest.mark.parametrize("arch", [pytest.param(a, marks=pytest.mark.thorough) for a in ("sm_80", "sm_100a", "sm_120a")])
 @pytest.mark.slow
 def test_every_architecture_compiles(workspace, arch):

@@ -2,6 +2,9 @@
 // Precompiled once a server. The emulator gives candidates the same names through the host's own headers.
 #pragma once
 
+// How far libcu++ writes out its lists of types, instead of recursing: 16 costs each compile a third of a second.
+#define _CCCL_META_UNROLL_LIMIT 4
+
 #include "cutegen_tuple_element.cuh"
 
 #include <cute/tensor.hpp>
