@@ -49,7 +49,7 @@ _OTHERS_THERE = "#include <cute/arch/cluster_sm90.hpp>\n#include <cute/atom/part
 """What only the headers of _MATRIX include, but is not about their instructions."""
 _NAMES_MATRIX = re.compile(
     # How each of their names begins or ends, or that of the namespace it lies in.
-    r"gmma|umma|tmem|utccp|sparse|tile_to_mma_shape|sm90(?:::|_\d+x)|sm1\d\d"
+    r"gmma|(?<!s)umma|tmem|utccp|tile_to_mma_shape|(?-i:SM90::)|sm90_\d+x|sm1\d\d"
     # A name made by a macro, and CUTLASS's own parts.
     r"|##|%:%:|include\s*[<\"]cutlass/(?!arch/)\w+/",
     re.IGNORECASE,

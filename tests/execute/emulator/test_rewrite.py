@@ -124,3 +124,19 @@ def test_headers_that_are_made_lean_keep_their_lines(header: str) -> None:
     assert len(lean_cute.rewrite(header, text).splitlines()) == len(text.splitlines())
     with pytest.raises(MachineError, match=f"{header} does not read as"):
         lean_cute.rewrite(header, text.replace("getv_cr<I>", "getv<I>").replace("composition(", "compose("))
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["SM90_64x8x16_F32F16F16_SS", "SM90::x", "make_gmma_desc", "UMMA::Major", "SM120_16x8x32_TN", "TMEM::x", "a##b",
+     "#include <cutlass/pipeline/sm90_pipeline.hpp>"],
+)  # fmt: skip
+def test_a_program_that_may_name_matrix_instructions_has_all_headers(program):
+    assert not lean_cute.leave_out(program)
+
+
+@pytest.mark.parametrize(
+    "program", ["SM80_16x8x8_F32TF32TF32F32_TN", "SM90_TMA_LOAD", "// in summary", "#include <cutlass/arch/barrier.h>"]
+)
+def test_other_programs_do_without(program):
+    assert lean_cute.leave_out(program)
