@@ -4,7 +4,16 @@ import pytest
 
 from cutegen_core.problems import library
 from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
-from cutegen_core.propose.playbook.rules import RULES, SEVERAL, einsum, losses, normalisation, products, reductions, views
+from cutegen_core.propose.playbook.rules import (
+    RULES,
+    SEVERAL,
+    einsum,
+    losses,
+    normalisation,
+    products,
+    reductions,
+    views,
+)
 from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Graph, Node, Ref
 from cutegen_core.records.operations import OPERATIONS, SPELLINGS, VIEWS, Flow
