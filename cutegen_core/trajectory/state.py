@@ -322,11 +322,14 @@ class State:
 
     @property
     def best_step(self) -> Step | None:
-        """The last step in which the best candidate was promoted, or at least the one that stands for it."""
+        """The last step in which the best candidate was promoted, else the one that a rewind went back to, or at least
+        the one that stands for it."""
         if self.best is None:
             return None
         promoted = (s for s in reversed(self.steps) if s.candidate == self.best and s.outcome is Outcome.PROMOTED)
-        return next(promoted, None) or self.step_of(self.best)
+        chosen = self.numbered(self.promoted[-1].step) if self.promoted else None
+        gone_back_to = chosen if chosen and chosen.candidate == self.best else None
+        return next(promoted, None) or gone_back_to or self.step_of(self.best)
 
     def suite_of(self, step: Step) -> SuiteTried | None:
         """Return the testing role's suite that judged a step's kernel; None where the problem's own workloads did."""

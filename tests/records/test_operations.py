@@ -4,7 +4,16 @@ import pytest
 
 from cutegen_core.problems import library
 from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
-from cutegen_core.propose.playbook.rules import RULES, SEVERAL, losses, normalisation, products, reductions, views
+from cutegen_core.propose.playbook.rules import (
+    RULES,
+    SEVERAL,
+    einsum,
+    losses,
+    normalisation,
+    products,
+    reductions,
+    views,
+)
 from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Graph, Node, Ref
 from cutegen_core.records.operations import OPERATIONS, SPELLINGS, VIEWS, Flow
@@ -203,7 +212,8 @@ def test_the_playbook_does_what_the_table_says():
     assert {*RULES, *SEVERAL, *UNARY, *BINARY} <= {*OPERATIONS, *SPELLINGS}
     assert {OPERATIONS[name].flow for name in (*UNARY, *BINARY)} == {Flow.POINTWISE}
     assert {OPERATIONS[SPELLINGS.get(n, n)].flow for n in normalisation.RULES} == {Flow.NORMALISATION, Flow.SOFTMAX}
-    assert {OPERATIONS[name].flow for name in products.RULES} == {Flow.PRODUCT, Flow.CONTRACTION}
+    assert {OPERATIONS[name].flow for name in products.RULES} == {Flow.PRODUCT}
+    assert {OPERATIONS[name].flow for name in einsum.RULES} == {Flow.CONTRACTION}
     assert {OPERATIONS[name].flow for name in reductions.RULES} == {Flow.REDUCTION}
     assert {OPERATIONS[name].flow for name in losses.RULES} == {Flow.LOSS, Flow.REDUCTION}
     assert {OPERATIONS[name].flow for name in views.RULES} <= VIEWS

@@ -335,5 +335,7 @@ def test_the_step_that_tested_a_kernel_stands_for_it_not_a_later_one_that_only_c
     events = [*proposed(1, A), *tried(1, A), StepClosed(1, Outcome.REDIRECTED), Decided(gone_back)]
     state = after(*events, *proposed(2, A), GateOpened(2, Gate.DIFF, A))
     assert (state.best, state.best_step.number, state.step_of(A).number) == (A, 1, 1)
+    again = after(*events, *proposed(2, A), *tried(2, A), GateOpened(2, Gate.PROMOTION, A))
+    assert again.best_step.number == 1, "whether the second becomes the best is asked just then"
     assert after(*proposed(1, A)).step_of(A).number == 1, "a kernel that nobody tested has its only step"
     assert after().step_of(A) is None

@@ -45,7 +45,9 @@ _MATRIX = (
     "mma_traits_sm90_gmma.hpp", "mma_traits_sm100.hpp", "mma_traits_sm120.hpp", "mma_traits_sm120_sparse.hpp",
     "copy_traits_sm100.hpp", "copy_traits_sm100_tma.hpp",
 )  # fmt: skip
-_OTHERS_THERE = "#include <cute/arch/cluster_sm90.hpp>\n#include <cute/atom/partitioner.hpp>\n"
+_OTHERS_THERE = "".join(
+    f"#include <cute/{header}.hpp>\n" for header in ("arch/cluster_sm90", "arch/simd_sm100", "atom/partitioner")
+)
 """What only the headers of _MATRIX include, but is not about their instructions."""
 _NAMES_MATRIX = re.compile(
     # How each of their names begins or ends, or that of the namespace it lies in.

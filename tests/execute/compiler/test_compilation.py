@@ -263,7 +263,9 @@ def test_headers_that_most_programs_do_without_are_there_where_one_names_them(co
 
 
 def test_what_the_headers_left_out_include_is_there(compiler):
-    result = compiler.compile(parse(with_line("", body_with("cluster_sync(); out[0] = elect_one_sync();"))))
+    pairs = "float2 sum, one{1, 2}; cute::fma(sum, one, one, one);"
+    body = body_with(f"{pairs} cluster_sync(); out[0] = elect_one_sync() + sum.x;")
+    result = compiler.compile(parse(with_line("", body)))
     assert result.status is Status.PASSED, result.log
 
 
