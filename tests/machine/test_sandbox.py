@@ -222,6 +222,12 @@ def _ends(pid: int) -> bool:
     return False
 
 
+def test_the_memory_of_what_starts_a_tool_is_not_the_tools(tmp_path):
+    ballast = bytearray(b"x") * (600 << 20)
+    assert run_python("raise SystemExit(3)", tmp_path).limit == ""
+    assert ballast[-1] == ord("x")
+
+
 def test_a_tool_that_something_else_kills_gets_another_try_and_is_not_blamed(tmp_path, monkeypatch):
     monkeypatch.setenv(MAX_LEVEL_VARIABLE, SandboxLevel.NONE.value)  # where a process may kill itself
     dies_once = """

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import threading
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -48,18 +49,21 @@ class Timed(CpuExecutor):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.folder = folder
+        self._writing = threading.Lock()  # a trial asks for a build from several threads
 
     def build(self, kernel, params, compiled, **options) -> Built:
         built = super().build(kernel, params, compiled, **options)
         if built.path is None:
             return built
+        names = {n: asdict(Function(m, demangle(m))) for n, m in (compiled().lowered or {}).items()}
         image = built.path.read_bytes() + kernel.text.encode()
         path = self.folder / content_key(image) / built.path.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(image)
-        shutil.copy(built.path.parent / "kernels", path.parent)
-        names = {n: asdict(Function(m, demangle(m))) for n, m in (compiled().lowered or {}).items()}
-        (path.parent / FUNCTIONS).write_text(json.dumps(names))
+        with self._writing:
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(built.path.parent / "kernels", path.parent)
+                (path.parent / FUNCTIONS).write_text(json.dumps(names))
+                path.write_bytes(image)
         return replace(built, path=path)
 
 

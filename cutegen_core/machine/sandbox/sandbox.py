@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import resource
 import selectors
 import signal
 import subprocess
@@ -121,7 +122,10 @@ def _run_once(
     text = output.decode(errors="replace")
     if process.returncode == launcher.FAILED and text.startswith(launcher.FAILURE_PREFIX):
         raise MachineError(text.removeprefix(launcher.FAILURE_PREFIX).strip())
-    limit = limit or _name_limit(process.returncode, text, usage.ru_maxrss * 1024, policy.memory_bytes)
+    # The kernel counts what this process had in memory as the peak of one that it starts: only more is the tool's own.
+    inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak_bytes = usage.ru_maxrss * 1024 if usage.ru_maxrss > inherited else 0
+    limit = limit or _name_limit(process.returncode, text, peak_bytes, policy.memory_bytes)
     return Completed(process.returncode, text, time.monotonic() - started, limit)
 
 
