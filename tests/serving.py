@@ -69,7 +69,7 @@ class Server:
     process: subprocess.Popen[bytes] | ForkedServer | None = None
     environment: dict[str, str] = field(default_factory=dict)
     forks: ClassVar[bool] = False
-    """Whether servers are forks of a process that has imported Streamlit (`forked_server`): 0.4 instead of 3.1 s of a
+    """Tells whether servers are forks of a process that has imported Streamlit (`forked_server`): 0.4 instead of 3.1 s of a
     core until the first page."""
 
     @property

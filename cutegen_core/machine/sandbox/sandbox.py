@@ -49,7 +49,7 @@ class Completed:
 
     @property
     def was_killed(self) -> bool:
-        """Whether something else than a limit of its own killed it."""
+        """Tell whether something else than a limit of its own killed it."""
         return self.returncode == -signal.SIGKILL and not self.limit
 
 
