@@ -69,8 +69,8 @@ class Server:
     process: subprocess.Popen[bytes] | ForkedServer | None = None
     environment: dict[str, str] = field(default_factory=dict)
     forks: ClassVar[bool] = False
-    """Tells whether servers are forks of a process that has imported Streamlit (`forked_server`): 0.4 instead of 3.1 s of a
-    core until the first page."""
+    """Tells whether servers are forks of a process that has imported Streamlit (`forked_server`): 0.4 instead of 3.1 s
+    of a core until the first page."""
 
     @property
     def url(self) -> str:
