@@ -104,8 +104,8 @@ with left:
                      query_params={"id": st.query_params["id"], "step": str(shown.step.number)})  # fmt: skip
     with st.form("layout-form", border=False):
         heading("Expression")
-        ui_state.put_once(TYPED, "" if chosen else EXAMPLE)
-        st.text_area("CuTe expression", key=TYPED, height=110, label_visibility="collapsed", placeholder=EXAMPLE)
+        first = "" if chosen else EXAMPLE
+        st.text_area("CuTe expression", first, key=TYPED, height=110, label_visibility="collapsed", placeholder=EXAMPLE)
         st.form_submit_button("Evaluate", key="layout-evaluate", shortcut="Ctrl+Enter")
     quiet(
         "The expression is compiled for the emulator, and CuTe evaluates every coordinate. It can use the names that "

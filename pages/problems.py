@@ -25,8 +25,7 @@ is_open = is_new or (may_edit and bool(address.get("edit")))
 choice, detail, beside = st.columns([0.75, 2, 1.35] if is_open else [0.9, 1.5, 1.5], gap="medium")
 with choice:
     with st.form("load", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
-        ui_state.put_once("problems-path", path)
-        st.text_input("KernelBench file or folder", key="problems-path", placeholder="/path/to/level1")
+        st.text_input("KernelBench file or folder", path, key="problems-path", placeholder="/path/to/level1")
         if st.form_submit_button("Load", key="problems-load"):
             asked, path = path, ui_state.text("problems-path").strip()
             agree_to(path)
