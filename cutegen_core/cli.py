@@ -21,8 +21,12 @@ from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.records.errors import CutegenError
 
 _LONGEST_MESSAGE, _LONGEST_NAME = 500, 200
-_QUICK = {"sessions": "listing", "check": "checking"}
-"""Commands that begin at once, and the modules that add them, which import neither compilers nor proposers."""
+_OPTIONS = {
+    "machine_options": ("app", "doctor"), "kernel_options": ("problems", "import-kernel"), "checking": ("check",),
+    "refining_options": ("run", "twin", "resume", "replay"), "bench_options": ("bench",), "listing": ("sessions",),
+    "session_options": ("show", "import", "export"), "gnn_options": ("gnn",),
+}  # fmt: skip
+"""The modules that add commands: a command imports only its own, since compilers, proposers and formats take time."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -69,17 +73,11 @@ def command_names() -> tuple[str, ...]:
 
 
 def _parser(wanted: str = "") -> argparse.ArgumentParser:
-    """Return the parser of all commands, or of one that begins at once where that is wanted."""
+    """Return the parser of the wanted command, or of all where there is none of this name."""
     parser = _Parser(prog="cutegen", description="From a PyTorch reference to a tested CuTe kernel.")
     parser.add_argument("--version", action="version", version=f"cutegen {__version__}")
     subcommands = parser.add_subparsers(required=True, metavar="COMMAND")
-    if wanted not in _QUICK:
-        # Imported late: compilers, proposers and formats take a second.
-        from cutegen_core.commands import gnn_options, options
-
-        options.add(subcommands)
-        gnn_options.add(subcommands)
-    for module in [_QUICK[wanted]] if wanted in _QUICK else _QUICK.values():
+    for module in [module for module, names in _OPTIONS.items() if wanted in names] or _OPTIONS:
         import_module(f"cutegen_core.commands.{module}").add(subcommands)
     return parser
 
