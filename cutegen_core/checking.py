@@ -12,8 +12,8 @@ import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from secrets import randbits
+from typing import TYPE_CHECKING
 
-from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.evidence import plain_text
 from cutegen_core.evaluate.evidence.verdict import evidence
 from cutegen_core.evaluate.stages.watch import SilentWatch, Watch
@@ -26,6 +26,9 @@ from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.evidence import Topic
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Diagnostic, ExecutorKind, Stage, StageResult, StageStatus, Status, Trial
+
+if TYPE_CHECKING:  # it imports the compiler and the executors; who prints needs none
+    from cutegen_core.evaluate.evaluator import Evaluator
 
 _ROWS, _NOTES = 10, 1
 _UNPRINTED = (Topic.RUNS, Topic.OCCUPANCY, Topic.CONDITIONS)

@@ -8,6 +8,7 @@ Exit codes: 0 done (for `check` and `run`: passed, accepted), 1 not passed, 2 wr
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sqlite3
 import sys
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from cutegen_core import __version__
+from cutegen_core import __version__, engine
 from cutegen_core.commands.arguments import Command
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.records.errors import CutegenError
@@ -28,6 +29,9 @@ _OPTIONS = {
 }  # fmt: skip
 """The modules that add commands: a command imports only its own, since compilers, proposers and formats take time."""
 
+_BY_ENGINE = ("run", "twin", "resume", "replay")
+_HELP = {"-h", "--help"}
+
 
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong with the arguments without repeating their control characters, or thousands of letters."""
@@ -39,6 +43,9 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     given = sys.argv[1:] if argv is None else argv
+    if argv is None and given and given[0] in _BY_ENGINE and not _HELP & set(given):
+        with contextlib.suppress(OSError, CutegenError):  # the command says what is wrong
+            engine.ensure_running()  # it begins while this process imports its own modules
     arguments = _parser(given[0] if given else "").parse_args(given)
     command: Command = arguments.command
     try:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from cutegen_core import engine, views
 from cutegen_core.commands.effort import read_effort
-from cutegen_core.execute.executors.choice import make_executor
 from cutegen_core.printing import print_json, session_json
 from cutegen_core.problems import library
 from cutegen_core.propose import registry
@@ -25,7 +24,6 @@ from cutegen_core.records.event import AnsweredBy, Role, SessionState
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.wording import counted
 from cutegen_core.session import start
-from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.state import WORKING, Step
 from cutegen_core.trajectory.store import Store
 
@@ -85,6 +83,9 @@ def _with_money(effort: Effort, money: float | None) -> Effort:
 
 
 def replay(arguments: argparse.Namespace) -> int:
+    # Imported late: `run` need not wait for it.
+    from cutegen_core.share.imports import import_path
+
     store = Store()
     path = Path(arguments.session)
     recorded = import_path(store, path).session if path.exists() else store.find_session(arguments.session)
@@ -112,6 +113,9 @@ def _single(strategy: str) -> str:
 def _start(arguments: argparse.Namespace, store: Store, strategy: str, roles: Mapping[Role, AnsweredBy]) -> str:
     problem = library.load(arguments.problem)
     if arguments.executor:
+        # Imported late: the engine loads it, too, and begins meanwhile.
+        from cutegen_core.execute.executors.choice import make_executor
+
         make_executor(arguments.executor)
     registry.check(strategy, arguments.proposer, roles)
     registry.check_problem(strategy, problem)

@@ -18,6 +18,8 @@ from cutegen_core.machine import workspace
 from cutegen_core.records.errors import CutegenError
 
 CLIENT_GONE_S = 60.0
+_started: dict[Path, subprocess.Popen[bytes]] = {}
+"""The engine that this process started last in a workspace: it may not have come to its lock yet."""
 
 _log = logging.getLogger(__name__)
 
@@ -36,11 +38,12 @@ def touch_client() -> None:
 def ensure_running() -> None:
     """Start an engine if none runs. It outlives the caller."""
     touch_client()
-    if is_running():
+    home = workspace.home()
+    if is_running() or (home in _started and _started[home].poll() is None):
         return
-    log = workspace.make_private(workspace.home() / "engine.log")
+    log = workspace.make_private(home / "engine.log")
     with log.open("ab") as output:
-        subprocess.Popen(
+        _started[home] = subprocess.Popen(
             [sys.executable, "-m", "cutegen_core.engine"],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
             stdin=subprocess.DEVNULL,

@@ -328,6 +328,14 @@ class Studied:
     kind: Literal["studied"] = "studied"
 
 
+class SuiteFault(StrEnum):
+    """What the problem does not bear in a suite: its message begins with it."""
+
+    FAILS = "the existing kernel fails it"
+    CANNOT_RUN = "the reference cannot run it"
+    TOO_LARGE = "it asks for too much"
+
+
 @dataclass(frozen=True)
 class SuiteTried:
     """The testing role's suite was checked against the existing kernel and its mutants, or could not be read.

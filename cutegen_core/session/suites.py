@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from cutegen_core.evaluate.mutation.study import MutantRow
-from cutegen_core.evaluate.mutation.trust import CANNOT_RUN, TOO_LARGE, KeptRows, SuiteCheck, SuiteJudges, check_suite
+from cutegen_core.evaluate.mutation.trust import KeptRows, SuiteCheck, SuiteJudges, check_suite
 from cutegen_core.evaluate.stages.watch import Watch
 from cutegen_core.evaluate.verdict_key import judge_digest
 from cutegen_core.problems.suite import LIMITS, added_workloads
 from cutegen_core.propose.port import TriesSuite
 from cutegen_core.records.candidate import content_key
 from cutegen_core.records.errors import ProblemError, WorkerLimitError
-from cutegen_core.records.event import SuiteTried
+from cutegen_core.records.event import SuiteFault, SuiteTried
 from cutegen_core.records.problem import Problem
 from cutegen_core.session.writer import Writer
 from cutegen_core.trajectory.state import Step
@@ -41,7 +41,7 @@ def _check(writer: Writer, problem: Problem, key: str, watch: Watch) -> SuiteChe
             refusal = _too_large(judges, problem, writer)
             return refusal or check_suite(judges, problem.existing, int(key[:7], 16), watch, _kept_rows(writer, key))
     except (ProblemError, WorkerLimitError) as error:
-        return f"{CANNOT_RUN}: {error}"
+        return f"{SuiteFault.CANNOT_RUN}: {error}"
 
 
 def _too_large(judges: SuiteJudges, problem: Problem, writer: Writer) -> str:
@@ -54,10 +54,13 @@ def _too_large(judges: SuiteJudges, problem: Problem, writer: Writer) -> str:
         if nbytes > LIMITS.workload_bytes:
             most = LIMITS.workload_bytes >> 20
             return (
-                f"{TOO_LARGE}: workload {workload.name!r} has tensors of {nbytes:,} bytes, and {most} MiB are the most"
+                f"{SuiteFault.TOO_LARGE}: workload {workload.name!r} has tensors of {nbytes:,} bytes, and {most} MiB "
+                "are the most"
             )
     most = LIMITS.all_bytes >> 20
-    return f"{TOO_LARGE}: {total:,} bytes of tensors, and {most} MiB are the most" if total > LIMITS.all_bytes else ""
+    if total <= LIMITS.all_bytes:
+        return ""
+    return f"{SuiteFault.TOO_LARGE}: {total:,} bytes of tensors, and {most} MiB are the most"
 
 
 def _kept_rows(writer: Writer, problem: str) -> KeptRows:

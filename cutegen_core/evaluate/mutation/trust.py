@@ -22,12 +22,10 @@ from cutegen_core.evaluate.port import CandidateEvaluator
 from cutegen_core.evaluate.stages.watch import Watch
 from cutegen_core.evaluate.variant import StopOnlyWatch
 from cutegen_core.records.candidate import Author, Candidate, content_key
+from cutegen_core.records.event import SuiteFault
 from cutegen_core.records.trial import Trial
 from cutegen_core.records.wording import counted
 
-FAILS, CANNOT_RUN, TOO_LARGE = "the existing kernel fails it", "the reference cannot run it", "it asks for too much"
-UNBEARABLE = (FAILS, CANNOT_RUN, TOO_LARGE)
-"""Beginnings of the messages about suites that the problem does not bear."""
 _DIFFERENT = (MutantOutcome.CAUGHT, MutantOutcome.SURVIVED)
 _SHOWN = 5
 
@@ -83,7 +81,7 @@ class SuiteCheck:
             correctness = self.existing.correctness
             failed = correctness.first_failure if correctness else None
             where = f" at workload {failed.workload!r}" if failed else ""
-            return f"{FAILS}{where}: {self.existing.status}: {self.existing.message}"
+            return f"{SuiteFault.FAILS}{where}: {self.existing.status}: {self.existing.message}"
         survivors = [row for row in self.table.rows if row.outcome is MutantOutcome.SURVIVED]
         different = sum(row.outcome in _DIFFERENT for row in self.table.rows)
         if not different:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import cycle
 
-from cutegen_core.evaluate.mutation.trust import UNBEARABLE
 from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.problems import edit, suite
 from cutegen_core.problems.other_sizes import choose_other_sizes, count_elements
@@ -24,6 +23,7 @@ from cutegen_core.propose.port import ProposalRequest
 from cutegen_core.propose.prompting import profile_notes
 from cutegen_core.propose.replies.reading import find_idea
 from cutegen_core.records.candidate import content_key
+from cutegen_core.records.event import SuiteFault
 from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
 from cutegen_core.records.wording import listed
 
@@ -39,7 +39,7 @@ def workloads(request: ProposalRequest) -> str:
     the end all of them, since only the first failure of a suite is known.
     """
     tries = len(request.suites) + 1
-    failed = " ".join(tried.message for tried in request.suites if tried.message.startswith(UNBEARABLE))
+    failed = " ".join(tried.message for tried in request.suites if tried.message.startswith(tuple(SuiteFault)))
     sizes = list(_awkward_sizes(request.problem, _SIZES * tries))
     made = [Workload(f"suite {n}", WorkloadRole.EMULATOR, found) for n, found in enumerate(sizes, 1)]
     kinds = () if failed and tries > 2 else _kinds(request)[: _KINDS * tries]
