@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import json
 import os
 import shutil
@@ -131,6 +132,14 @@ def served(home: Path, port: int = 0) -> Iterator[Server]:
         yield server
     finally:
         server.end()
+
+
+@contextmanager
+def no_engine(home: Path) -> Iterator[None]:
+    """Hold the engine's lock, so that the server starts none: an engine costs as much as the rest of a test."""
+    with (home / "engine.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
 
 
 @contextmanager

@@ -4,12 +4,14 @@ Each entry takes a text made of one unit repeated; CPU time counts, so a busy ma
 refused, by the error that its entry documents.
 """
 
+import atexit
 import json
 import math
 import signal
 import tempfile
 import time
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,7 +42,7 @@ RELU = (DATA / "relu.cu").read_text()
 PROBLEM = "import torch\nN = 5\n{}\nclass Model(torch.nn.Module):\n    pass\ndef get_inputs():\n    return []\n"
 WHOLE, LIMIT_S = (1 << 20) - (1 << 13), 2.0
 """A little less than a kernel file may have, since some entries put the text into one."""
-SOME = WHOLE >> 6
+SOME = WHOLE >> 7
 """In the default suite; a quadratic loop shows at this length, too."""
 
 UNITS = {
@@ -78,11 +80,18 @@ def planned(text):
     return kernel.to_cpp()
 
 
+@cache
+def one_store():
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    return Store(Path(folder.name) / "store")
+
+
 def imported(name, text):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / name
-        path.write_text(text)
-        import_path(Store(Path(folder) / "store"), path)
+    store = one_store()
+    path = store.path.with_name(name)
+    path.write_text(text)
+    import_path(store, path)
 
 
 PLAIN = "__global__ void k(const float* x, float* out, int n) { out[0] = x[0]; }\n"

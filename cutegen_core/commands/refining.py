@@ -205,7 +205,7 @@ def _follow(store: Store, session: str, decisions: Sequence[Decision] = (), *, q
             told = len(closed)
             if view.state.status not in WORKING:
                 return view.state.status
-            time.sleep(0.1)
+            time.sleep(0.05)
     except KeyboardInterrupt:
         store.submit(session, Decision(DecisionKind.STOP))
         raise

@@ -18,7 +18,7 @@ from tests.browser.test_served import UPGRADE
 from tests.later import Later
 from tests.pages.stories import softmax_story
 from tests.patience import PATIENCE_S, wait_until
-from tests.serving import Server
+from tests.serving import Server, no_engine
 
 access = Later("pages.components.access.access")
 
@@ -30,9 +30,10 @@ def guarded(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
     own = tmp_path_factory.mktemp("guarded")
     (own / "cache").symlink_to(home / "cache")
     server = Server(own, environment={"CUTEGEN_TOKEN": "1"})
-    server.start()
-    yield server
-    server.end()
+    with no_engine(own):
+        server.start()
+        yield server
+        server.end()
 
 
 def link(server: Server, role: str) -> str:

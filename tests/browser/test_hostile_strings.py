@@ -19,12 +19,11 @@ from cutegen_core.records.event import SessionState as State
 from cutegen_core.records.event import StateChanged
 from cutegen_core.trajectory.store import Draft, Store, edit_name
 from cutegen_core.trajectory.transitions import fold
-from tests.browser.driving import engine_held
 from tests.browser.editing import editor_of, text_of
 from tests.hostile_strings import HOST, STRINGS, placed
 from tests.pages import hostile_stories as stories
 from tests.patience import wait_until
-from tests.serving import Server
+from tests.serving import Server, no_engine, served
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -128,10 +127,8 @@ def server(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
     """One of its own: these sessions would be the newest of every other test's store."""
     folder = tmp_path_factory.mktemp("hostile")
     (folder / "cache").symlink_to((home / "cache").resolve())
-    server = Server(folder)
-    server.start()
-    yield server
-    server.end()
+    with no_engine(folder), served(folder) as server:
+        yield server
 
 
 @pytest.fixture
@@ -258,13 +255,12 @@ def test_texts_stay_texts_on_the_other_pages(server: Server, store: Store, watch
     for step, words in ((stories.BROKEN, "wholeidea"), (stories.TIMED, "third")):
         page.goto(f"{server.url}/present?id={story.session}&step={step}")
         watched.shows(words, strings=range(1))
-    with engine_held(server):
-        called = stories.hostile_call(store)
-        store.set_live(called.session, stories.lines("live"))
-        page.goto(f"{server.url}/session?id={called.session}")
-        watched.shows("live", "caller")
-        store.append(called.session, [StateChanged(State.STOPPED, stories.one_line("stopped"))], after=called.seq)
-        watched.shows("stopped")
+    called = stories.hostile_call(store)
+    store.set_live(called.session, stories.lines("live"))
+    page.goto(f"{server.url}/session?id={called.session}")
+    watched.shows("live", "caller")
+    store.append(called.session, [StateChanged(State.STOPPED, stories.one_line("stopped"))], after=called.seq)
+    watched.shows("stopped")
 
 
 @pytest.mark.parametrize("all_of_them", [False, pytest.param(True, marks=pytest.mark.thorough)])

@@ -6,13 +6,12 @@ the model is paid twice and no trial is run twice.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -33,7 +32,7 @@ from tests.model_server import Answer, ModelServer, reply
 from tests.model_server import Recorded as Request
 from tests.pages.stories import KERNEL, Story
 from tests.places import ROOT
-from tests.serving import Server
+from tests.serving import Server, no_engine
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -69,14 +68,6 @@ def steps_shown(page: Page) -> set[str]:
     links = page.get_by_role("link", name=re.compile("^Step "))
     names = links.evaluate_all("all => all.map((at) => at.getAttribute('aria-label') || at.innerText)")
     return {str(name).split(" · ")[0] for name in names if "no kernel yet" not in name}
-
-
-@contextmanager
-def no_engine(home: Path) -> Iterator[None]:
-    """Hold the engine's lock, so that the server starts none: an engine costs as much as the rest of a test."""
-    with (home / "engine.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
 
 
 @pytest.mark.parametrize("side", ["before", pytest.param("after", marks=pytest.mark.thorough)])

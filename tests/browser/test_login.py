@@ -15,7 +15,7 @@ from tests.browser.driving import shortcut, title_of
 from tests.browser.test_access import answer, link
 from tests.browser.test_served import UPGRADE
 from tests.pages.stories import softmax_story
-from tests.serving import Server, free_port
+from tests.serving import Server, free_port, no_engine
 
 if TYPE_CHECKING:
     from tests.browser.oidc_provider import Provider
@@ -47,9 +47,10 @@ def asking(home: Path, provider: Provider, tmp_path_factory: pytest.TempPathFact
         f'[auth]\nredirect_uri = "{server.url}/oauth2callback"\ncookie_secret = "{"x" * 40}"\nclient_id = "{CLIENT}"\n'
         f'client_secret = "{SECRET}"\nserver_metadata_url = "{provider.discovery}"\n'
     )
-    server.start()
-    yield server
-    server.end()
+    with no_engine(own):
+        server.start()
+        yield server
+        server.end()
 
 
 def cookie(context: BrowserContext) -> str:

@@ -36,7 +36,10 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
     page.emulate_media(reduced_motion="no-preference")
     page.goto(server.url)
     page.get_by_role("button", name="Start", exact=True).click()
+    expect(state_of(page)).to_be_visible()
+    page.emulate_media(reduced_motion="reduce")  # while the engine starts, motion would take a core
     expect(state_of(page)).to_contain_text("awaiting review", timeout=FIRST_EVER_MS)
+    page.emulate_media(reduced_motion="no-preference")
     expect(page.get_by_text("Review, then compile")).to_be_visible()
 
     # Without motion from here, as in the other tests.
