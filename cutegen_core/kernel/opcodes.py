@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
-_WHOLE = 1 << 20
+_WHOLE, _PAIRS = 1 << 20, 1 << 15
+"""Up to this product of lengths, and this number of pairs of equal lines, texts are compared as a whole."""
 _BETWEEN = 1 << 14
 
 Opcode = tuple[str, int, int, int, int]
@@ -21,7 +22,7 @@ Opcode = tuple[str, int, int, int, int]
 
 def find_opcodes(a: Sequence[str], b: Sequence[str]) -> list[Opcode]:
     """Return what turns `a` into `b`, in order, as `SequenceMatcher.get_opcodes` does."""
-    if _cost(a, b) <= _WHOLE:
+    if _cost(a, b) <= _WHOLE and _equal_pairs(a, b) <= _PAIRS:
         return list(SequenceMatcher(None, a, b, autojunk=False).get_opcodes())
     found: list[Opcode] = []
     i = j = 0
@@ -36,6 +37,11 @@ def find_opcodes(a: Sequence[str], b: Sequence[str]) -> list[Opcode]:
 
 def _cost(a: Sequence[str], b: Sequence[str]) -> int:
     return len(a) * len(b)
+
+
+def _equal_pairs(a: Sequence[str], b: Sequence[str]) -> int:
+    in_b = Counter(b)
+    return sum(in_b[line] for line in a)
 
 
 def _between(a: Sequence[str], b: Sequence[str], left: tuple[int, int], right: tuple[int, int]) -> Iterator[Opcode]:
