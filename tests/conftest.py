@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -31,6 +32,17 @@ else:
     _home = Path(_run.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-tests-", ignore_cleanup_errors=True)))
 os.environ["CUTEGEN_HOME"] = str(_home)
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # torch's threads would wait for one another by computing
+
+
+def _opens_store(event: str, given: tuple[Any, ...]) -> None:
+    """Refuse to open the workspace's store as a file: closing it drops the locks that SQLite holds for this process,
+    whose later connections then miss what other processes write."""
+    if event == "open" and str(given[0]).startswith(_STORE) and not given[2] & os.O_EXCL:
+        raise AssertionError(f"{given[0]} is SQLite's: read it in another process")
+
+
+_STORE = f"{_home}/store.db"
+sys.addaudithook(_opens_store)
 
 IMPORTED = pytest.StashKey[frozenset[str]]()
 """The modules that collecting the tests has imported."""
