@@ -68,11 +68,11 @@ def _follow(store: Store, job: str, *, quiet: bool) -> None:
         MachineError: it failed.
     """
     done = threading.Event()
-    threading.Thread(target=engine.keep_running, args=(done,), daemon=True).start()
-    if not quiet:
-        print(f"bench {job}", file=sys.stderr)
     told = 0
     try:
+        threading.Thread(target=engine.keep_running, args=(done,), daemon=True).start()
+        if not quiet:
+            print(f"bench {job}", file=sys.stderr)
         while True:
             now = jobs.get(store, job)
             for line in () if quiet else views.bench_lines(store, job, told):

@@ -191,9 +191,9 @@ def _follow(store: Store, session: str, decisions: Sequence[Decision] = (), *, q
         UsageError: a decision was refused, or no engine took it.
     """
     done = threading.Event()
-    threading.Thread(target=engine.keep_running, args=(done,), daemon=True).start()
-    told = sum(step.outcome is not None for step in views.session_view(store, session).state.steps)
     try:
+        threading.Thread(target=engine.keep_running, args=(done,), daemon=True).start()
+        told = sum(step.outcome is not None for step in views.session_view(store, session).state.steps)
         for decision in decisions:
             _send(store, session, decision)
         while True:

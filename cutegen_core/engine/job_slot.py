@@ -257,10 +257,10 @@ class _JobRun:
         """Return how the job ended, and for a person why."""
         if self._result and code == 0:
             return JobState.DONE, ""
-        if self._error:
-            return JobState.FAILED, self._error
         if self._stopping:
             return JobState.STOPPED, ""
+        if self._error:
+            return JobState.FAILED, self._error
         if code < 0 or code == 143:
             return JobState.INTERRUPTED, KILLED
         if code == 0:

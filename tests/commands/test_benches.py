@@ -48,8 +48,10 @@ def test_a_bench_stopped_in_the_middle_goes_on_and_repeats_nothing(workspace_hom
     wait_until(lambda: [one for job in ours() for one in jobs.reports(store, job.id)])
     first.send_signal(signal.SIGINT)
     first.communicate(timeout=PATIENCE_S)
+    assert first.returncode == 2
     (job,) = ours()
-    wait_until(lambda: jobs.get(store, job.id).state is JobState.STOPPED)
+    wait_until(lambda: jobs.get(store, job.id).is_over)
+    assert jobs.get(store, job.id).state is JobState.STOPPED
     done = views.bench_lines(store, job.id)
     assert [line.outcome for line in done][:1] == [views.BenchOutcome.NOT_LOADED]
 

@@ -81,6 +81,17 @@ def deaf(_settings: RunSettings) -> int:
     return 0
 
 
+def complain(_settings: RunSettings) -> int:
+    """Say that something failed once asked to end."""
+    asked = []
+    signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+    say("progress", as_json.to_plain(RunProgress("listening")))
+    while not asked:
+        time.sleep(0.01)
+    say("error", "what was under way has failed")
+    return 1
+
+
 def crash(_settings: RunSettings) -> int:
     print("Traceback: the card <b>fell</b> out", file=sys.stderr)
     return 7
@@ -119,7 +130,7 @@ def leave_a_child(settings: RunSettings) -> int:
 
 
 WAYS = {"blocks": train, "deaf": deaf, "crash": crash, "refuse": refuse, "babble": babble, "child": leave_a_child,
-        "chatter": chatter, "endless": endless, "quiet": lambda _: 0}  # fmt: skip
+        "chatter": chatter, "complain": complain, "endless": endless, "quiet": lambda _: 0}  # fmt: skip
 
 
 def main() -> int:

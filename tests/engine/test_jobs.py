@@ -146,6 +146,15 @@ def test_a_job_that_waits_is_stopped_at_once(store: Store) -> None:
     assert jobs.next_waiting(store, JobKind.GNN) is None
 
 
+def test_what_fails_for_being_stopped_is_stopped(store: Store) -> None:
+    job = submit(store, "complain")
+    with slot(store):
+        wait_until(lambda: "listening" in jobs.get(store, job).progress)
+        jobs.request_stop(store, job)
+        stopped = ended(store, job)
+    assert (stopped.state, stopped.error) == (JobState.STOPPED, "")
+
+
 def test_what_does_not_listen_is_killed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_slot, "STOP_S", 0.3)
     job = submit(store, "deaf")
