@@ -125,8 +125,8 @@ class Server:
 
 
 @contextmanager
-def served(home: Path, port: int = 0) -> Iterator[Server]:
-    server = Server(home, port)
+def served(home: Path, port: int = 0, **environment: str) -> Iterator[Server]:
+    server = Server(home, port, environment=environment)
     try:
         server.start()
         yield server

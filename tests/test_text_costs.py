@@ -42,7 +42,7 @@ RELU = (DATA / "relu.cu").read_text()
 PROBLEM = "import torch\nN = 5\n{}\nclass Model(torch.nn.Module):\n    pass\ndef get_inputs():\n    return []\n"
 WHOLE, LIMIT_S = (1 << 20) - (1 << 13), 2.0
 """A little less than a kernel file may have, since some entries put the text into one."""
-SOME = WHOLE >> 7
+SOME = WHOLE >> 6
 """In the default suite; a quadratic loop shows at this length, too."""
 
 UNITS = {
@@ -221,6 +221,11 @@ def test_a_text_is_read_in_linear_time(name):
     if name in SLOW:
         units = units[SLOW.index(name) % 3 :: 3]
     assert slow_units(name, SOME, units) == {}
+
+
+def test_a_thousand_lines_that_repeat_are_compared_in_linear_time():
+    """So many are compared as a whole, and each pair of equal lines costs."""
+    assert slow_units("hunks of a copy", 9000, UNITS.items()) == {}
 
 
 @pytest.mark.thorough

@@ -20,9 +20,9 @@ import argparse
 import json
 import os
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -114,9 +114,7 @@ def _run(arguments: argparse.Namespace) -> int:
     problems = sets.resolve(arguments.set, arguments.checkout) if arguments.set else THREE
     model = choose_model(arguments)
     store, found = Store(), dict[str, tuple[Run, ...]]()
-    done = threading.Event()
-    threading.Thread(target=engine.keep_running, args=(done,), daemon=True).start()
-    try:
+    with engine.kept_running(), closing(store):
         for strategy in arguments.strategies:
             settings = BenchSettings(
                 arguments.set or "three problems", problems, AnsweredBy.LLM, strategy, max_steps=arguments.max_steps,
@@ -124,9 +122,6 @@ def _run(arguments: argparse.Namespace) -> int:
             )  # fmt: skip
             found[strategy] = _bench(store, settings)
             _write(arguments, found)
-    finally:
-        done.set()
-        store.close()
     print(report(found))
     return 0 if all(run.outcome == views.BenchOutcome.PASSED for runs in found.values() for run in runs) else 1
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import threading
 import time
 from collections.abc import Sequence
 
@@ -16,7 +15,7 @@ from cutegen_core.problems import sets
 from cutegen_core.propose import registry
 from cutegen_core.records.bench import BenchSettings
 from cutegen_core.records.errors import MachineError, UsageError
-from cutegen_core.records.job import JobKind, JobState
+from cutegen_core.records.job import Job, JobKind, JobState
 from cutegen_core.session import start
 from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
@@ -67,28 +66,31 @@ def _follow(store: Store, job: str, *, quiet: bool) -> None:
     Raises:
         MachineError: it failed.
     """
-    done = threading.Event()
-    told = 0
     try:
-        threading.Thread(target=engine.keep_running, args=(done,), daemon=True).start()
-        if not quiet:
-            print(f"bench {job}", file=sys.stderr)
-        while True:
-            now = jobs.get(store, job)
-            for line in () if quiet else views.bench_lines(store, job, told):
-                print(f"{line.problem}: {line.outcome} {line.why or line.idea} ({line.seconds:.0f} s)", file=sys.stderr)
-                told += 1
-            if now.is_over:
-                break
-            time.sleep(_POLL_S)
+        with engine.kept_running():
+            ended = _wait(store, job, quiet=quiet)
     except KeyboardInterrupt:
         jobs.request_stop(store, job)
         print(f"stopped; `cutegen bench --go-on {job}` goes on with it", file=sys.stderr)
         raise
-    finally:
-        done.set()
-    if now.state is not JobState.DONE:
-        raise MachineError(f"bench {job} is {now.state}: {now.error or 'no reason was given'}. Go on: --go-on {job}")
+    if ended.state is not JobState.DONE:
+        why = ended.error or "no reason was given"
+        raise MachineError(f"bench {job} is {ended.state}: {why}. Go on: --go-on {job}")
+
+
+def _wait(store: Store, job: str, *, quiet: bool) -> Job:
+    """Return the job once it is over; print each problem as it is done."""
+    if not quiet:
+        print(f"bench {job}", file=sys.stderr)
+    told = 0
+    while True:
+        now = jobs.get(store, job)
+        for line in () if quiet else views.bench_lines(store, job, told):
+            print(f"{line.problem}: {line.outcome} {line.why or line.idea} ({line.seconds:.0f} s)", file=sys.stderr)
+            told += 1
+        if now.is_over:
+            return now
+        time.sleep(_POLL_S)
 
 
 def _table(lines: Sequence[views.BenchLine]) -> list[str]:

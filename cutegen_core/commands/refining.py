@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -190,27 +189,29 @@ def _follow(store: Store, session: str, decisions: Sequence[Decision] = (), *, q
     Raises:
         UsageError: a decision was refused, or no engine took it.
     """
-    done = threading.Event()
     try:
-        threading.Thread(target=engine.keep_running, args=(done,), daemon=True).start()
-        told = sum(step.outcome is not None for step in views.session_view(store, session).state.steps)
-        for decision in decisions:
-            _send(store, session, decision)
-        while True:
-            view = views.session_view(store, session)
-            closed = [step for step in view.state.steps if step.outcome is not None]
-            for step in closed[told:]:
-                if not quiet:
-                    print(f"step {step.number}: {_describe_end(step)}", file=sys.stderr)
-            told = len(closed)
-            if view.state.status not in WORKING:
-                return view.state.status
-            time.sleep(0.05)
+        with engine.kept_running():
+            return _wait(store, session, decisions, quiet=quiet)
     except KeyboardInterrupt:
         store.submit(session, Decision(DecisionKind.STOP))
         raise
-    finally:
-        done.set()
+
+
+def _wait(store: Store, session: str, decisions: Sequence[Decision], *, quiet: bool) -> SessionState:
+    """Send the decisions; return the state that needs a person or is the end; print each step as it ends."""
+    told = sum(step.outcome is not None for step in views.session_view(store, session).state.steps)
+    for decision in decisions:
+        _send(store, session, decision)
+    while True:
+        view = views.session_view(store, session)
+        closed = [step for step in view.state.steps if step.outcome is not None]
+        for step in closed[told:]:
+            if not quiet:
+                print(f"step {step.number}: {_describe_end(step)}", file=sys.stderr)
+        told = len(closed)
+        if view.state.status not in WORKING:
+            return view.state.status
+        time.sleep(0.05)
 
 
 def _send(store: Store, session: str, decision: Decision) -> None:

@@ -11,6 +11,6 @@
    version has migrated the store.
 """
 
-from cutegen_core.engine.single import ensure_running, is_running, keep_running, touch_client
+from cutegen_core.engine.single import ensure_running, is_running, keep_running, kept_running, touch_client
 
-__all__ = ["ensure_running", "is_running", "keep_running", "touch_client"]
+__all__ = ["ensure_running", "is_running", "keep_running", "kept_running", "touch_client"]

@@ -70,6 +70,17 @@ def keep_running(stop: threading.Event, every_s: float = 2.0) -> None:
         stop.wait(every_s)
 
 
+@contextlib.contextmanager
+def kept_running() -> Iterator[None]:
+    """Keep an engine alive meanwhile, by a thread (`keep_running`)."""
+    stop = threading.Event()
+    threading.Thread(target=keep_running, args=(stop,), daemon=True).start()
+    try:
+        yield
+    finally:
+        stop.set()
+
+
 def is_in_place(lock: IO[str]) -> bool:
     """Return whether the lock's file is still the workspace's: after a deletion another engine can lock a new one."""
     try:

@@ -329,7 +329,7 @@ class Studied:
 
 
 class SuiteFault(StrEnum):
-    """What the problem does not bear in a suite: its message begins with it."""
+    """Name what the problem does not bear in a suite; its message begins with this."""
 
     FAILS = "the existing kernel fails it"
     CANNOT_RUN = "the reference cannot run it"

@@ -18,7 +18,7 @@ from tests.browser.test_served import UPGRADE
 from tests.later import Later
 from tests.pages.stories import softmax_story
 from tests.patience import PATIENCE_S, wait_until
-from tests.serving import Server, no_engine
+from tests.serving import Server, no_engine, served
 
 access = Later("pages.components.access.access")
 
@@ -29,11 +29,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 def guarded(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     own = tmp_path_factory.mktemp("guarded")
     (own / "cache").symlink_to(home / "cache")
-    server = Server(own, environment={"CUTEGEN_TOKEN": "1"})
-    with no_engine(own):
-        server.start()
+    with no_engine(own), served(own, CUTEGEN_TOKEN="1") as server:
         yield server
-        server.end()
 
 
 def link(server: Server, role: str) -> str:

@@ -77,7 +77,7 @@ def test_a_tab_is_never_in_conflict_with_itself(server: Server, store: Store, pa
     store.save_draft(edit_name(session, store.put(ONE_PASS)), Draft(store.put(ONE_PASS), ONE_PASS))
     page.goto(f"{server.url}/session?id={session}&step=3")
     editor = editor_of(page)
-    pasted = "".join(f"// line {number} of many that are pasted\n" for number in range(1500))
+    pasted = "".join(f"// line {number} of many that are pasted\n" for number in range(3000))
     editor.press("Control+End")
     editor.evaluate(PASTE, pasted)
     page.wait_for_timeout(600)  # what follows within half a second is undone with it
