@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import ndiff
+
 from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.trajectory.store import Store
@@ -37,4 +39,9 @@ def until_saved(store: Store, session: str, text: str) -> None:
     def saved() -> bool:
         return any(draft.text == text for draft in store.edits(session))
 
-    wait_until(saved, f"the draft did not become {text[-80:]!r}")
+    def difference() -> str:
+        (draft, *_) = store.edits(session) or [None]
+        lines = ndiff(text.splitlines()[-40:], (draft.text if draft else "").splitlines()[-40:])
+        return "the draft is another text:\n" + "\n".join(line for line in lines if line[0] != " ")
+
+    wait_until(saved, difference)
