@@ -74,9 +74,19 @@ def press(page: Page, label: str, key: str = "", *, by: str = "click") -> None:
         shortcut(page, key)
 
 
+def line_of(page: Page) -> Locator:
+    """Return the line of the decide bar."""
+    return of_this_drawing(page.get_by_placeholder(LINE))
+
+
+def of_this_drawing(field: Locator) -> Locator:
+    """Leave out fields of an earlier drawing, which Streamlit keeps with the new ones until the script has ended."""
+    return field.and_(field.page.locator(":not([data-stale=true] *)"))
+
+
 def say(page: Page, text: str) -> None:
     """Type into the line of the decide bar."""
-    page.get_by_placeholder(LINE).fill(text)
+    line_of(page).fill(text)
 
 
 @contextmanager

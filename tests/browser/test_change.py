@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import settled, shortcut
+from tests.browser.driving import line_of, settled, shortcut
 from tests.pages.gpu_stories import branched_story, gpu_story
 from tests.pages.test_centre import at_the_diff_gate
 from tests.serving import Server
@@ -56,7 +56,7 @@ def test_the_change_is_walked_by_key_and_unfolded(server: Server, store: Store, 
     assert page.locator(".map .mark.add").count() >= 2
 
     # A typed J is a letter.
-    page.get_by_placeholder("What should change next?").type("j")
+    line_of(page).type("j")
     expect(at).to_have_text("· hunk 1 of 3")
 
     shortcut(page, "y")

@@ -10,7 +10,7 @@ from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.decision import Gate
 from cutegen_core.records.event import AnsweredBy, GateOpened, Role, StepStarted
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import LINE, decided, engine_held, press, settled, title_of
+from tests.browser.driving import decided, engine_held, line_of, of_this_drawing, press, settled, title_of
 from tests.pages.stories import Story, softmax_story
 from tests.places import ROOT
 from tests.serving import Server
@@ -51,7 +51,7 @@ def test_an_instruction_and_a_standing_one_outlast_a_reload(
     session = softmax_story(store).session
     page.goto(f"{server.url}/session?id={session}&pane=memory")
     settled(page)
-    line, standing = page.get_by_placeholder(LINE), page.get_by_placeholder("Never change the tile shape")
+    line, standing = line_of(page), of_this_drawing(page.get_by_placeholder("Never change the tile shape"))
     line.click()
     page.keyboard.type("predicate the tail")
     type_and_reload(page, standing, "never use atomics")
@@ -95,7 +95,7 @@ def test_a_prompt_and_a_reply_outlast_a_reload(server: Server, store: Store, pag
         story.add(GateOpened(5, Gate.PROMPT, prompt=store.put(PROMPT), role=Role.PROPOSER))
         page.goto(f"{server.url}/session?id={story.session}")
         settled(page)
-        prompt = page.get_by_label("Prompt", exact=True)
+        prompt = of_this_drawing(page.get_by_label("Prompt", exact=True))
         type_and_reload(page, prompt, "No atomics.")
         expect(prompt).to_have_value(f"{PROMPT}No atomics.")
         expect(page.get_by_text("edited by you")).to_be_visible()
@@ -111,7 +111,7 @@ def test_a_prompt_and_a_reply_outlast_a_reload(server: Server, store: Store, pag
         other.add(StepStarted(1, None), GateOpened(1, Gate.REPLY, note="", prompt=store.put(PROMPT)))
         page.goto(f"{server.url}/session?id={other.session}")
         settled(page)
-        reply = page.get_by_label("The model's reply")
+        reply = of_this_drawing(page.get_by_label("The model's reply"))
         type_and_reload(page, reply, "```cpp\n// half")
         expect(reply).to_have_value("```cpp\n// half")
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
-from tests.browser.driving import press, state_of, title_of
+from tests.browser.driving import line_of, of_this_drawing, press, state_of, title_of
 from tests.model_server import Answer, ModelServer, Script, reply, silence
 from tests.pages.stories import KERNEL
 from tests.patience import SOON_S, wait_until
@@ -53,7 +53,7 @@ def play(server: Server) -> Iterator[Play]:
 
 
 def prompt_field(page: Page) -> Locator:
-    return page.get_by_label("Prompt", exact=True)
+    return of_this_drawing(page.get_by_label("Prompt", exact=True))
 
 
 def sent(model: ModelServer, number: int) -> str:
@@ -137,7 +137,7 @@ def test_a_prompt_is_read_edited_and_sent_and_its_answer_streams_in(server: Serv
     expect(page.get_by_text("2 · repair · test-model", exact=False)).to_be_visible()
 
     # Redirected: the instruction stands in the next prompt.
-    field = page.get_by_placeholder("What should change next?", exact=False)
+    field = line_of(page)
     field.fill("use warp shuffles instead of shared memory, ticket 0815")
     press(page, "Redirect")
     expect(prompt_field(page)).to_have_value(re.compile("ticket 0815"))

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import shortcut, state_of, title_of
+from tests.browser.driving import line_of, shortcut, state_of, title_of
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import hostile_story
 from tests.patience import PATIENCE_S
@@ -70,7 +70,7 @@ def test_letters_hunks_by_key_and_hot_lines_by_link(server: Server, store: Store
     page.goto(f"{server.url}/session?id={story.session}&step=5&pane=profile")
     expect(page.get_by_role("button", name="Keep hunks")).to_be_enabled()
     # Letters that are typed into a field are letters.
-    field = page.get_by_placeholder("What should change next?", exact=False)
+    field = line_of(page)
     field.click()
     field.press_sequentially("sad exw f")
     page.wait_for_timeout(1000)

@@ -8,11 +8,11 @@ from playwright.sync_api import Page, WebSocketRoute, expect
 from cutegen_core.trajectory.store import Store
 from tests.browser.conftest import NewPage
 from tests.browser.driving import (
-    LINE,
     button_of,
     decided,
     drawn,
     leave_fields,
+    line_of,
     press,
     say,
     standing_still,
@@ -74,7 +74,7 @@ def test_a_key_pressed_twice_answers_once_and_a_late_answer_is_refused(
     expect(title_of(late)).to_contain_text("Step 5")
     press(late, "Redirect", "d", by="click")
     expect(late.get_by_text("The session has moved on since this was shown")).to_be_visible()
-    expect(late.get_by_placeholder(LINE)).to_have_value("predicate the tail")
+    expect(line_of(late)).to_have_value("predicate the tail")
     expect(title_of(late)).to_contain_text("Step 6")
     assert decided(store, session)[known:] == ["approve"]
 
@@ -88,7 +88,7 @@ def test_tabs_agree(server: Server, session: str, new_page: NewPage, page: Page)
     for tab in (page, other):  # the other one asks by itself
         expect(title_of(tab)).to_contain_text("Step 6")
         expect(tab.get_by_text("Review, then compile")).to_be_visible()
-    expect(other.get_by_placeholder(LINE)).to_have_value("half a sentence")
+    expect(line_of(other)).to_have_value("half a sentence")
 
     # Other tabs on other steps stay where they are, and still show how the session stands.
     press(other, "Older", "o", by="key")
