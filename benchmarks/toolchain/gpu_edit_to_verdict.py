@@ -1,11 +1,14 @@
 """Edit -> verdict on a GPU: compile, correctness and timing of an edited kernel, every cache missed.
 
     python -m benchmarks.toolchain.gpu_edit_to_verdict [--repeats 5] [--usual 1] [--limit-s 400] [--executor cpu]
+        [--timeline FILE]
 
 1. ReLU and a square float32 matrix product, each at its problem's own size, through the evaluator as a session has it:
    NVRTC, all small workloads, the whole output at full size, timing in turns with the baselines, a second measurement.
    The judge is warm, as it is while a person edits; its first start is in the file, too.
 2. Beside it, in the same run, the same kernel through torch's `load_inline` (`load_inline_run`), nothing cached.
+
+With `--timeline`, FILE gets the spans of which the times are made (`timeline`).
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from secrets import randbits
 from typing import Any
 
 from benchmarks.conditions import write
+from benchmarks.toolchain import timeline
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine import toolchain
@@ -54,7 +58,10 @@ def main() -> None:
     parser.add_argument("--usual", type=int, default=1, help="repeats of load_inline, a minute each")
     parser.add_argument("--limit-s", type=float, default=400.0, help="no further repeat is begun after this")
     parser.add_argument("--executor", type=ExecutorKind, default=ExecutorKind.GPU)
+    parser.add_argument("--timeline", type=Path, help="write the spans of all trials to this file")
     chosen = parser.parse_args()
+    if chosen.timeline:
+        timeline.record(chosen.timeline)
     deadline = time.monotonic() + chosen.limit_s
     rows: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="cutegen-bench-") as folder:

@@ -178,6 +178,11 @@ class _Tensors:
         return self._files[name].read_bytes()
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Serve as `python -m cutegen_core.execute.cuda.host GPU_UUID`, for `executors.gpu`."""
     os.environ["CUDA_VISIBLE_DEVICES"] = sys.argv[1]
     serve(Host(sys.argv[1]).handle)
+
+
+if __name__ == "__main__":
+    main()
