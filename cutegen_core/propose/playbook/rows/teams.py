@@ -11,6 +11,7 @@ from math import prod
 from typing import NamedTuple
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
+from cutegen_core.propose.playbook.rows.folds import folds_of
 from cutegen_core.propose.playbook.rows.kept_rows import LongRows
 from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
@@ -71,7 +72,7 @@ def add_teams(piece: RegionText, k: RowsKernel, rows: LongRows, team: Team, when
     name, k.name = k.name, f"{k.name}_teams"
     piece.code = render(
         "rows_teams.cu.j2", k=k, long=rows, whole=whole, mail=mail, mail_parameter=f", long* {mail}",
-        calls=len(numbers), numbers=numbers, resident=_RESIDENT,
+        calls=len(numbers), numbers=numbers, resident=_RESIDENT, folds=list(folds_of(k.statements.passes, rows.walks)),
     )  # fmt: skip
     piece.scratch.append(ScratchText(mail, "int64", (teams, "2", str(len(numbers)), "2", blocks), zero=True))
     kernel, own = f"{k.name}<{threads}, {each}, {ring}, {blocks}>", f"{when} and {fits}" if when else fits
