@@ -16,15 +16,17 @@ from cutegen_core.propose.playbook.rows.kept_rows import LongRows
 from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
 
-_RESIDENT = 1024
-"""Threads of an SM: two blocks of 512, so that one reads or writes while the other one waits."""
-_THREADS, _EACH, _PER_SM = 512, 1, 2
+_PER_SM = 2
+"""Blocks of an SM: one reads or writes while the other one waits."""
+_THREADS, _EACH = 256, 2
 _OTHERS = 4 << 10
 """Bytes of shared memory left to the reductions of a block, and to the system."""
 _LEAST = 16 << 10
 """Bytes of a row that a block has at least, where rows are few."""
 _FILLED = 3, 4
 """Share of a block's memory for its part of a row: the rest is for the next row, while the block waits."""
+_LINE = 8
+"""Vectors of which a share is a multiple, so that no two blocks write the same lines of memory."""
 _EMULATED, _MOST_TEAMS = 2, 1024
 
 
@@ -60,19 +62,20 @@ def add_teams(piece: RegionText, k: RowsKernel, rows: LongRows, team: Team, when
     vector, sizes = k.width * rows.bytes_kept, _team_sizes(team, target)
     blocks = piece.param("TEAM", team.blocks, *sizes, emulator=_EMULATED)
     ring = piece.param("RING", team.ring, team.ring, 2 * team.ring + _THREADS * _EACH)
-    threads, each = piece.param("TEAM_THREADS", _THREADS, 256, 512), piece.param("TEAM_EACH", _EACH, 1, 2)
+    threads, each = piece.param("TEAM_THREADS", _THREADS, 256, 512), piece.param("TEAM_EACH", _EACH, 1, 2, 4)
     most = piece.param("TEAMS", _MOST_TEAMS, emulator=_EMULATED)
     smem = f"{ring} * {vector}"
-    room = f"sm_count * min({_RESIDENT} // {threads}, smem_max // ({smem} + {_OTHERS}))"
+    room = f"sm_count * min({_PER_SM}, smem_max // ({smem} + {_OTHERS}))"
     teams = k.naming.let("teams", f"max(1, min({k.rows}, {most}, {room} // {blocks}))")
-    kept = f"ceil_div(ceil_div({k.cols} // {k.width}, {blocks}), {threads} * {each}) <= {ring} // ({threads} * {each})"
+    share = f"round_up(ceil_div({k.cols} // {k.width}, {blocks}), {_LINE})"
+    kept = f"ceil_div({share}, {threads} * {each}) <= {ring} // ({threads} * {each})"
     fits = k.naming.let("fits", f"{kept} and {blocks} <= {room}")
     whole, mail = k.pass_number("whole", rows.whole, "bool"), k.naming.fresh("mail")
     numbers = {r.name: n for n, r in enumerate(r for one in k.statements.passes for r in one.reductions)}
     name, k.name = k.name, f"{k.name}_teams"
     piece.code = render(
         "rows_teams.cu.j2", k=k, long=rows, whole=whole, mail=mail, mail_parameter=f", long* {mail}",
-        calls=len(numbers), numbers=numbers, resident=_RESIDENT, folds=list(folds_of(k.statements.passes, rows.walks)),
+        calls=len(numbers), numbers=numbers, per_sm=_PER_SM, line=_LINE, folds=list(folds_of(k.statements.passes, rows.walks)),
     )  # fmt: skip
     piece.scratch.append(ScratchText(mail, "int64", (teams, "2", str(len(numbers)), "2", blocks), zero=True))
     kernel, own = f"{k.name}<{threads}, {each}, {ring}, {blocks}>", f"{when} and {fits}" if when else fits
