@@ -380,8 +380,8 @@ def test_a_team_keeps_one_row_after_the_other(case: str, shared: SharedTools, tm
 
 @pytest.mark.parametrize(
     ("rows", "columns", "arch", "chosen"),
-    [(2048, 262144, "sm_90a", 14), (1024, 393216, "sm_90a", 20), (20, 65536, "sm_90a", 13), (40, 1 << 22, "sm_90a", 264),
-     (300, 1 << 23, "sm_90a", None), (300, 20000, "sm_90a", None),
+    [(2048, 262144, "sm_90a", 14), (1024, 393216, "sm_90a", 20), (20, 65536, "sm_90a", 13),
+     (64, 1 << 22, "sm_90a", 264), (300, 1 << 23, "sm_90a", None), (300, 20000, "sm_90a", None),
      (300, 65536, "sm_80", 5), (300, 65536, "sm_89", 9)],
 )  # fmt: skip
 def test_a_team_has_as_many_blocks_as_keep_a_row_and_of_few_rows_all_of_the_device(

@@ -53,44 +53,76 @@ def wanted_team(k: RowsKernel, rows: LongRows, target: Target) -> Team | None:
     return Team(most // (most // min(most, blocks)), ring)
 
 
+class _Choices(NamedTuple):
+    """What the parameters are called."""
+
+    blocks: str
+    ring: str
+    threads: str
+    each: str
+    teams: str
+
+
 def add_teams(piece: RegionText, k: RowsKernel, rows: LongRows, team: Team, when: str, target: Target) -> str:
     """Add the kernel, and its launch for rows that teams keep; return the condition under which there are others.
 
     Args:
         when: the condition under which rows are long; none: they always are.
     """
-    vector, sizes = k.width * rows.bytes_kept, _team_sizes(team, target)
-    blocks = piece.param("TEAM", team.blocks, *sizes, emulator=_EMULATED)
-    ring = piece.param("RING", team.ring, team.ring, 2 * team.ring + _THREADS * _EACH)
-    threads, each = piece.param("TEAM_THREADS", _THREADS, 256, 512), piece.param("TEAM_EACH", _EACH, 1, 2, 4)
-    most = piece.param("TEAMS", _MOST_TEAMS, emulator=_EMULATED)
-    smem = f"{ring} * {vector}"
+    p = _add_choices(piece, team, target)
+    smem = f"{p.ring} * {k.width * rows.bytes_kept}"
     room = f"sm_count * min({_PER_SM}, smem_max // ({smem} + {_OTHERS}))"
-    teams = k.naming.let("teams", f"max(1, min({k.rows}, {most}, {room} // {blocks}))")
-    share = f"round_up(ceil_div({k.cols} // {k.width}, {blocks}), {_LINE})"
-    kept = f"ceil_div({share}, {threads} * {each}) <= {ring} // ({threads} * {each})"
-    fits = k.naming.let("fits", f"{kept} and {blocks} <= {room}")
+    teams, fits = _name_teams(k, p, room), _name_fits(k, p, room)
+    own, others = (f"{when} and {fits}", f"{when} and not {fits}") if when else (fits, f"not {fits}")
     whole, mail = k.pass_number("whole", rows.whole, "bool"), k.naming.fresh("mail")
-    numbers = {r.name: n for n, r in enumerate(r for one in k.statements.passes for r in one.reductions)}
     name, k.name = k.name, f"{k.name}_teams"
-    piece.code = render(
-        "rows_teams.cu.j2", k=k, long=rows, whole=whole, mail=mail, mail_parameter=f", long* {mail}",
-        calls=len(numbers), numbers=numbers, per_sm=_PER_SM, line=_LINE, folds=list(folds_of(k.statements.passes, rows.walks)),
-    )  # fmt: skip
-    piece.scratch.append(ScratchText(mail, "int64", (teams, "2", str(len(numbers)), "2", blocks), zero=True))
-    kernel, own = f"{k.name}<{threads}, {each}, {ring}, {blocks}>", f"{when} and {fits}" if when else fits
-    grid = (f"{teams} * {blocks}",)
-    piece.launches.append(
-        LaunchText(kernel, grid, (threads,), (*k.arguments, mail), own, smem, cooperative=True)
-    )  # fmt: skip
+    piece.code, letters = _render(k, rows, whole, mail)
+    piece.scratch.append(ScratchText(mail, "int64", (teams, "2", str(letters), "2", p.blocks), zero=True))
+    kernel = f"{k.name}<{p.threads}, {p.each}, {p.ring}, {p.blocks}>"
+    grid, arguments = (f"{teams} * {p.blocks}",), (*k.arguments, mail)
+    piece.launches.append(LaunchText(kernel, grid, (p.threads,), arguments, own, smem, cooperative=True))
     k.name = name
-    return f"{when} and not {fits}" if when else f"not {fits}"
+    return others
+
+
+def _add_choices(piece: RegionText, team: Team, target: Target) -> _Choices:
+    chosen = _Choices(
+        piece.param("TEAM", team.blocks, *_team_sizes(team, target), emulator=_EMULATED),
+        piece.param("RING", team.ring, team.ring, 2 * team.ring + _THREADS * _EACH),
+        piece.param("TEAM_THREADS", _THREADS, 256, 512),
+        piece.param("TEAM_EACH", _EACH, 1, 2, 4),
+        piece.param("TEAMS", _MOST_TEAMS, emulator=_EMULATED),
+    )
+    piece.where.append(f"{chosen.threads} * {chosen.each} <= {chosen.ring}")
+    return chosen
 
 
 def _team_sizes(team: Team, target: Target) -> list[int]:
-    """Return sizes to try: as many blocks as make somewhat fewer or more teams; 1, which leaves all to clusters."""
+    """Return sizes to try: as many blocks as make somewhat fewer or more teams; 1, which leaves most rows to others."""
     assert target.device is not None
     most = _PER_SM * target.device.sm_count
-    teams = most // team.blocks
-    counts = {max(1, teams * n // 4) for n in (2, 3, 4, 5)}
+    counts = {max(1, most // team.blocks * n // 4) for n in (2, 3, 4, 5)}
     return sorted({1, _EMULATED, team.blocks, *(most // n for n in counts)})
+
+
+def _name_teams(k: RowsKernel, p: _Choices, room: str) -> str:
+    """Name the number of teams: as many as there is room for, and rows."""
+    return k.naming.let("teams", f"max(1, min({k.rows}, {p.teams}, {room} // {p.blocks}))")
+
+
+def _name_fits(k: RowsKernel, p: _Choices, room: str) -> str:
+    """Name the condition that a team keeps its row, and is there at once."""
+    share = f"round_up(ceil_div({k.cols} // {k.width}, {p.blocks}), {_LINE})"
+    chunk = f"({p.threads} * {p.each})"
+    return k.naming.let("fits", f"ceil_div({share}, {chunk}) <= {p.ring} // {chunk} and {p.blocks} <= {room}")
+
+
+def _render(k: RowsKernel, rows: LongRows, whole: str, mail: str) -> tuple[str, int]:
+    """Return the kernel's text, and how many reductions the blocks of a team tell one another."""
+    folds = list(folds_of(k.statements.passes, rows.walks))
+    numbers = {r.name: n for n, r in enumerate(r for fold in folds for r in fold.reductions)}
+    code = render(
+        "rows_teams.cu.j2", k=k, long=rows, folds=folds, numbers=numbers, whole=whole, mail=mail, per_sm=_PER_SM,
+        line=_LINE,
+    )  # fmt: skip
+    return code, len(numbers)
