@@ -348,6 +348,9 @@ SHARED = {
     "layer norm of bfloat16, whose shares fill the ring": ({"TEAM": 2, "RING": 3328}, problem(
         "F.layer_norm(x, (C,), w, w)", {"R": 3, "C": 53248}, {"R": 7, "C": 26622},
         x="torch.randn(R, C).bfloat16()", w="torch.randn(C).bfloat16()")),
+    "layer norm of what lies far from zero, and one of it farther": ({"TEAM": 5, "RING": 1536}, problem(
+        "F.layer_norm(x, (C,), w, w)", {"R": 5, "C": 26627}, {"R": 9, "C": 13},
+        x="torch.where(torch.arange(C) == C // 2, 3e4, torch.randn(R, C) + 400)", w="torch.randn(C)")),
     "root mean square of pairs, and the largest": ({"TEAM": 7, "RING": 1024, "TEAM_EACH": 4}, problem(
         "((x + y) * torch.rsqrt((x * y).square().mean(1, keepdim=True) + 1e-5), x.abs().amax(1))",
         {"R": 3, "C": 26624}, {"R": 9, "C": 13}, x="torch.randn(R, C)", y="torch.randn(R, C).half()")),
