@@ -16,7 +16,6 @@ from typing import Literal
 from cutegen_core.propose.playbook.parameters import TensorText
 from cutegen_core.propose.playbook.statements import PassText, ReductionText, StoreText, TermText
 
-
 Together = Literal["", "exponentials", "squares"]
 
 
