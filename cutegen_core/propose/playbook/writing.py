@@ -199,10 +199,12 @@ def _lets(naming: Naming, texts: Sequence[str]) -> list[str]:
 
 
 def _values(parameter: ParameterText) -> str:
-    if len(parameter.values) == 1:
+    if len(parameter.values) == 1 and parameter.emulator is None:
         return str(parameter.default)
-    emulated = "" if parameter.emulator is None else f"emulator = {parameter.emulator}, "
-    return f"{{ default = {parameter.default}, {emulated}values = [{', '.join(map(str, parameter.values))}] }}"
+    parts = [f"default = {parameter.default}"]
+    parts += [f"emulator = {parameter.emulator}"] if parameter.emulator is not None else []
+    parts += [f"values = [{', '.join(map(str, parameter.values))}]"] if len(parameter.values) > 1 else []
+    return f"{{ {', '.join(parts)} }}"
 
 
 def _helpers(code: str) -> str:

@@ -305,6 +305,8 @@ def test_vectors_of_results_are_right(case: str, shared: SharedTools, tmp_path: 
     assert_right(AMONG_COLUMNS[case], [last], AMONG_COLUMNS[case].workloads, shared, tmp_path)
 
 
+NEVER = 1000
+"""Blocks of a team that no device has, so that clusters have all rows."""
 # Rows of more than 100 KB, and short ones, of which some blocks of a cluster have no part.
 CLUSTERED = {
     "softmax, one row of which has nothing but -inf": ({"CLUSTER": 8, "KEEP": 12800}, problem(
@@ -330,7 +332,72 @@ def test_a_cluster_keeps_a_long_row(case: str, shared: SharedTools, tmp_path: Pa
     params, one = CLUSTERED[case]
     last = variants_of(one, shared, tmp_path, Target(DEVICE))[-1]
     workloads = one.workloads[1:] if case.startswith("softmax") else one.workloads
+    params = {"TEAM": NEVER, **params}
     assert_right(one, [last], workloads, shared, tmp_path, params=params, compiled=case.startswith("root"))
+
+
+# A team has several rows, one after the other, of which its blocks have unequal shares; chunks of 256 vectors.
+SHARED = {
+    "softmax, whole vectors or not, with rows that begin with -inf or have nothing else": (
+        {"TEAM": 3, "RING": 2560}, problem(
+            "torch.softmax(x, 1)", {"R": 5, "C": 26632}, {"R": 5, "C": 4103},
+            x="torch.where(torch.arange(C) < torch.tensor([0, C, C // 2, C - 1, 1])[:, None], -torch.inf,"
+              " torch.randn(R, C))")),
+    "log-softmax of halves, a team for each row": ({"TEAM": 5, "RING": 1536, "TEAMS": 9}, problem(
+        "torch.log_softmax(x, 1)", {"R": 2, "C": 53248}, {"R": 3, "C": 61}, x="torch.randn(R, C).half()")),
+    "layer norm of bfloat16, whose shares fill the ring": ({"TEAM": 2, "RING": 3328}, problem(
+        "F.layer_norm(x, (C,), w, w)", {"R": 3, "C": 53248}, {"R": 7, "C": 26622},
+        x="torch.randn(R, C).bfloat16()", w="torch.randn(C).bfloat16()")),
+    "layer norm of what lies far from zero, and one of it farther": ({"TEAM": 5, "RING": 1536}, problem(
+        "F.layer_norm(x, (C,), w, w)", {"R": 5, "C": 26627}, {"R": 9, "C": 13},
+        x="torch.where(torch.arange(C) == C // 2, 3e4, torch.randn(R, C) + 400)", w="torch.randn(C)")),
+    "root mean square of pairs, and the largest": ({"TEAM": 7, "RING": 1024, "TEAM_EACH": 4}, problem(
+        "((x + y) * torch.rsqrt((x * y).square().mean(1, keepdim=True) + 1e-5), x.abs().amax(1))",
+        {"R": 3, "C": 26624}, {"R": 9, "C": 13}, x="torch.randn(R, C)", y="torch.randn(R, C).half()")),
+    "softmax with a mask": ({"TEAM": 3, "RING": 2560}, problem(
+        "torch.softmax(x.masked_fill(m, -torch.inf), 1)", {"R": 5, "C": 27000}, {"R": 7, "C": 2},
+        x="torch.randn(R, C)", m="(torch.rand(R, C) > 0.5) & (torch.arange(C) > 0)")),
+    "groups with a weight for each channel": ({"TEAM": 4, "RING": 4608, "TEAMS": 1}, problem(
+        "F.group_norm(x, 2, w, w)", {"R": 1, "C": 8, "D": 16900}, {"R": 3, "C": 4, "D": 6},
+        x="torch.randn(R, C, D) + 400", w="torch.randn(C)")),
+    "the logarithm of a sum of exponentials, doubles, by one block": ({"TEAM": 1, "RING": 6656}, problem(
+        "torch.logsumexp(x, 1)", {"R": 600, "C": 13314}, {"R": 4, "C": 61}, x="torch.randn(R, C).double()")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if k == 0 else pytest.mark.thorough) for k, name in enumerate(SHARED)]
+)
+def test_a_team_keeps_one_row_after_the_other(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    params, one = SHARED[case]
+    last = variants_of(one, shared, tmp_path, Target(DEVICE))[-1]
+    file = kernel_file.parse(last.source)
+    suffix = "2" if "TEAM2" in file.defaults() else ""
+    params = {f"{name}{suffix}": value for name, value in {"TEAM_EACH": 1, **params}.items()}
+    workloads = one.workloads[1:] if case.endswith("one block") else one.workloads
+    for workload in workloads:
+        signature = shared.reference(one, tmp_path).signature(workload)
+        assert file.plan(signature, DEVICE, {**file.defaults(), **params}).launches[-1].cooperative, workload.name
+    assert_right(one, [last], workloads, shared, tmp_path, params=params, compiled=suffix == "2")
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "arch", "chosen"),
+    [(2048, 262144, "sm_90a", 14), (1024, 393216, "sm_90a", 20), (20, 65536, "sm_90a", 13),
+     (64, 1 << 22, "sm_90a", 264), (300, 1 << 23, "sm_90a", None), (300, 20000, "sm_90a", None),
+     (300, 65536, "sm_80", 5), (300, 65536, "sm_89", 9)],
+)  # fmt: skip
+def test_a_team_has_as_many_blocks_as_keep_a_row_and_of_few_rows_all_of_the_device(
+    rows: int, columns: int, arch: str, chosen: int | None, shared: SharedTools, tmp_path: Path
+) -> None:
+    case = problem("torch.softmax(x, 1)", {"R": rows, "C": columns}, {"R": 3, "C": 37}, **DRAW)
+    last = variants_of(case, shared, tmp_path, Target(KNOWN[arch]))[-1]
+    file = kernel_file.parse(last.source)
+    assert file.defaults().get("TEAM") == chosen
+    if chosen:
+        plan = file.plan(shared.reference(case, tmp_path).signature(case.workloads[0]), KNOWN[arch])
+        assert plan.launches[0].cooperative
+        assert plan.launches[0].grid[0] % chosen == 0
 
 
 @pytest.mark.parametrize(

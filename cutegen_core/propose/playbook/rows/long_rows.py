@@ -8,18 +8,17 @@ which fewer fit on the device, are slower.
 
 from __future__ import annotations
 
-from functools import cached_property
+from dataclasses import replace
 from math import prod
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
-from cutegen_core.propose.playbook.parameters import TensorText
 from cutegen_core.propose.playbook.regions import Region
-from cutegen_core.propose.playbook.rows.vectors import RowVectors, has_vectors
-from cutegen_core.propose.playbook.statements import TermText
+from cutegen_core.propose.playbook.rows.kept_rows import LongRows
+from cutegen_core.propose.playbook.rows.teams import add_teams, wanted_team
+from cutegen_core.propose.playbook.rows.vectors import has_vectors
 from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
-from cutegen_core.records.problem import ITEMSIZE
 
 _TWO_BLOCKS, _ONE_BLOCK = 100 << 10, 200 << 10
 """Bytes of a row in shared memory where two blocks share an SM, or one has it to itself."""
@@ -33,40 +32,6 @@ _CLUSTER_THREADS, _MOST_BLOCKS = 512, 8
 """Of a cluster, unless the tuner finds others better."""
 _LONG = 16384
 """Elements of a row from which the largest block pays."""
-
-
-class LongRows(RowVectors):
-    """What the template reads next to the kernel: how each tensor lies along a row, and which are kept."""
-
-    def __init__(self, k: RowsKernel) -> None:
-        super().__init__(k)
-        steps = [list(one.terms) for one in k.statements.passes]
-        self.walks = [_tensors(terms) for terms in (*steps, list(k.statements.final))]
-
-    @cached_property
-    def kept(self) -> list[TensorText]:
-        """Return what more than one walk over the row reads, and no other block."""
-        several = [t for t in self._k.inputs if t.copied and sum(t in walk for walk in self.walks) > 1]
-        return [t for t in several if t.once and self.order(t) == "contiguous"]
-
-    @property
-    def bytes_kept(self) -> int:
-        """Return how many there are of each place of the row."""
-        return sum(self._size(t) for t in self.kept)
-
-    @property
-    def wanted_vectors(self) -> int:
-        """Return how many vectors a thread reads at a time: a block of 1024 has 64 registers a thread."""
-        most = max(len(walk) for walk in self.walks)
-        return 4 if self._k.width <= 4 and most <= 2 else 2
-
-    def place(self, tensor: TensorText) -> int:
-        """Return where a kept tensor begins, in bytes for each place of the row."""
-        before = self.kept[: self.kept.index(tensor)]
-        return sum(self._size(t) for t in before)
-
-    def _size(self, tensor: TensorText) -> int:
-        return ITEMSIZE[self._access[tensor.name].dtype]
 
 
 def long_rows(region: Region, name: str, naming: Naming, suffix: str, *, target: Target = ANY) -> RegionText:
@@ -86,10 +51,22 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: T
     """
     rows, length = LongRows(k), prod(mode.extent.size for mode in k.region.reduced)
     size = rows.bytes_kept
-    shared = bool(target.cluster_sizes) and length * size > _TWO_BLOCKS
+    shared = length * size > _TWO_BLOCKS
+    team = wanted_team(k, rows, target) if shared else None
+    if team:
+        when = add_teams(piece, k, rows, team, when, target)
+    first = len(piece.params)
+    _add_rows(piece, k, rows, length * size if shared and target.cluster_sizes else 0, when, target)
+    if team:  # no choice is left to what its sizes do not take
+        piece.params[first:] = [replace(p, values=(p.default,)) for p in piece.params[first:]]
+
+
+def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, when: str, target: Target) -> None:
+    """Add the kernel that has a block a row, or a cluster of them where the bytes of a row are given as `shared`."""
+    size, length = rows.bytes_kept, prod(mode.extent.size for mode in k.region.reduced)
     threads = _CLUSTER_THREADS if shared else 1024 if length > _LONG else 512 if length > 2048 else 256
     block, items = piece.param("THREADS", threads, 256, 512, 1024), piece.param("EACH", rows.wanted_vectors, 2, 4)
-    cluster = _add_cluster(piece, length * size, target) if shared else ""
+    cluster = _add_cluster(piece, shared, target) if shared else ""
     kept_count = _add_kept(piece, k, size, length, cluster) if size else ""
     whole = k.pass_number("whole", rows.whole, "bool")
     calls = list(range(sum(len(one.reductions) for one in k.statements.passes)))[::-1]
@@ -176,8 +153,3 @@ def split_rows(region: Region, name: str, naming: Naming, suffix: str, shares: i
     piece.launches.append(LaunchText(kernel, (across, splits), block, arguments))
     piece.launches.append(LaunchText(f"{name}_finish<{splits}>", (f"ceil_div({k.rows}, 128)",), ("128",), arguments))
     return piece
-
-
-def _tensors(terms: list[TermText]) -> list[TensorText]:
-    found = (t.tensor for t in terms if t.tensor is not None and t.tensor.copied)
-    return list(dict.fromkeys(found))

@@ -1,0 +1,128 @@
+"""Write rows that teams of blocks keep whole: a kernel whose blocks stay for the whole launch, a row a team at a time.
+
+While a cluster of the kernel for long rows waits for one of its blocks, or writes, it reads nothing, and what eight
+blocks do not keep is read twice. A team has as many blocks as keep its row, and its next row is on its way while this
+one is written. Its blocks wait for one another, so that all must be there at once: the launch is cooperative.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+from cutegen_core.propose.playbook.kernels import RowsKernel
+from cutegen_core.propose.playbook.rows.folds import folds_of
+from cutegen_core.propose.playbook.rows.kept_rows import LongRows
+from cutegen_core.propose.playbook.target import Target
+from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
+
+_PER_SM = 2
+"""Blocks of an SM: one reads or writes while the other one waits."""
+_THREADS, _EACH = 256, 2
+_OTHERS = 4 << 10
+"""Bytes of shared memory left to the reductions of a block, and to the system."""
+_LEAST = 16 << 10
+"""Bytes of a row that a block has at least, where rows are few."""
+_FILLED = 3, 4
+"""Share of a block's memory for its part of a row: the rest is for the next row, while the block waits."""
+_LINE = 8
+"""Vectors of which a share is a multiple, so that no two blocks write the same lines of memory."""
+_EMULATED, _MOST_TEAMS = 2, 1024
+
+
+class Team(NamedTuple):
+    """Blocks of a team, and the vectors of each kept tensor that one has room for."""
+
+    blocks: int
+    ring: int
+
+
+def wanted_team(k: RowsKernel, rows: LongRows, target: Target) -> Team | None:
+    """Return how rows are best shared on this device; None where not all of its blocks together keep one."""
+    vector = k.width * rows.bytes_kept
+    copied = all(k.width * rows.size(t) in (4, 8, 16) for t in rows.kept)
+    if target.device is None or not vector or not copied:
+        return None
+    chunk, most = _THREADS * _EACH, _PER_SM * target.device.sm_count
+    ring = (target.smem_max // _PER_SM - _OTHERS) // (chunk * vector) * chunk
+    row = prod(mode.extent.size for mode in k.region.reduced) * rows.bytes_kept
+    if row > most * (ring - chunk) * vector:
+        return None
+    fewest = -(-row * _FILLED[1] // (ring * vector * _FILLED[0]))
+    blocks = max(fewest, min(most // prod(mode.extent.size for mode in k.region.outer), row // _LEAST))
+    return Team(most // (most // min(most, blocks)), ring)
+
+
+class _Choices(NamedTuple):
+    """What the parameters are called."""
+
+    blocks: str
+    ring: str
+    threads: str
+    each: str
+    teams: str
+
+
+def add_teams(piece: RegionText, k: RowsKernel, rows: LongRows, team: Team, when: str, target: Target) -> str:
+    """Add the kernel, and its launch for rows that teams keep; return the condition under which there are others.
+
+    Args:
+        when: the condition under which rows are long; none: they always are.
+    """
+    p = _add_choices(piece, team, target)
+    smem = f"{p.ring} * {k.width * rows.bytes_kept}"
+    room = f"sm_count * min({_PER_SM}, smem_max // ({smem} + {_OTHERS}))"
+    teams, fits = _name_teams(k, p, room), _name_fits(k, p, room)
+    own, others = (f"{when} and {fits}", f"{when} and not {fits}") if when else (fits, f"not {fits}")
+    whole, mail = k.pass_number("whole", rows.whole, "bool"), k.naming.fresh("mail")
+    name, k.name = k.name, f"{k.name}_teams"
+    piece.code, letters = _render(k, rows, whole, mail)
+    piece.scratch.append(ScratchText(mail, "int64", (teams, "2", str(letters), "2", p.blocks), zero=True))
+    kernel = f"{k.name}<{p.threads}, {p.each}, {p.ring}, {p.blocks}>"
+    grid, arguments = (f"{teams} * {p.blocks}",), (*k.arguments, mail)
+    piece.launches.append(LaunchText(kernel, grid, (p.threads,), arguments, own, smem, cooperative=True))
+    k.name = name
+    return others
+
+
+def _add_choices(piece: RegionText, team: Team, target: Target) -> _Choices:
+    chosen = _Choices(
+        piece.param("TEAM", team.blocks, *_team_sizes(team, target), emulator=_EMULATED),
+        piece.param("RING", team.ring, team.ring, 2 * team.ring + _THREADS * _EACH),
+        piece.param("TEAM_THREADS", _THREADS, 256, 512),
+        piece.param("TEAM_EACH", _EACH, 1, 2, 4),
+        piece.param("TEAMS", _MOST_TEAMS, emulator=_EMULATED),
+    )
+    piece.where.append(f"{chosen.threads} * {chosen.each} <= {chosen.ring}")
+    return chosen
+
+
+def _team_sizes(team: Team, target: Target) -> list[int]:
+    """Return sizes to try: as many blocks as make somewhat fewer or more teams; 1, which leaves most rows to others."""
+    assert target.device is not None
+    most = _PER_SM * target.device.sm_count
+    counts = {max(1, most // team.blocks * n // 4) for n in (2, 3, 4, 5)}
+    return sorted({1, _EMULATED, team.blocks, *(most // n for n in counts)})
+
+
+def _name_teams(k: RowsKernel, p: _Choices, room: str) -> str:
+    """Name the number of teams: as many as there is room for, and rows."""
+    return k.naming.let("teams", f"max(1, min({k.rows}, {p.teams}, {room} // {p.blocks}))")
+
+
+def _name_fits(k: RowsKernel, p: _Choices, room: str) -> str:
+    """Name the condition that a team keeps its row, and is there at once."""
+    share = f"round_up(ceil_div({k.cols} // {k.width}, {p.blocks}), {_LINE})"
+    chunk = f"({p.threads} * {p.each})"
+    return k.naming.let("fits", f"ceil_div({share}, {chunk}) <= {p.ring} // {chunk} and {p.blocks} <= {room}")
+
+
+def _render(k: RowsKernel, rows: LongRows, whole: str, mail: str) -> tuple[str, int]:
+    """Return the kernel's text, and how many reductions the blocks of a team tell one another."""
+    folds = list(folds_of(k.statements.passes, rows.walks))
+    numbers = {r.name: n for n, r in enumerate(r for fold in folds for r in fold.reductions)}
+    code = render(
+        "rows_teams.cu.j2", k=k, long=rows, folds=folds, numbers=numbers, whole=whole, mail=mail, per_sm=_PER_SM,
+        line=_LINE,
+    )  # fmt: skip
+    return code, len(numbers)
