@@ -32,11 +32,11 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, target
     if not held:
         add_long_rows(piece, k, target=target)
         return piece
-    items = _add_items(piece, k.width, held[-1])
+    items = _add_items(piece, k, held[-1])
     hints = [piece.param("ONCE", 0, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
     if k.late:
-        inputs = sum(t.copied for t in k.inputs)
-        hints.append(piece.param("LATE", int(_default_items(k.width, held[-1]) * k.width * inputs > _KEPT), 0, 1))
+        elements = _default_items(k, held[-1]) * k.width * _inputs(k)
+        hints.append(piece.param("LATE", int(elements > _KEPT), 0, 1))
     vectors = RowVectors(k)
     whole, shorter = k.pass_number("whole", vectors.whole, "bool"), ""
     piece.code = render("rows_tiles.cu.j2", k=k, whole=whole, vectors=vectors)
@@ -55,19 +55,25 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, target
     return piece
 
 
-def _add_items(piece: RegionText, width: int, most: int) -> str:
+def _add_items(piece: RegionText, k: RowsKernel, most: int) -> str:
     """Add how many vectors a thread keeps: what it needs registers for is elements, and a block has 1024 threads."""
     if most == _SHORT:
         return "4"
-    least, default = -(-most // 1024), _default_items(width, most)
+    least, default = -(-most // 1024), _default_items(k, most)
     return piece.param("ITEMS", default, *sorted({n for n in (2, 4, 8) if n >= least} | {default}))
 
 
-def _default_items(width: int, most: int) -> int:
-    """Return how many vectors a thread keeps by default: 16 elements, of halves and of long rows 32."""
-    if most == _SHORT or width >= 8:
+def _default_items(k: RowsKernel, most: int) -> int:
+    """Return how many vectors a thread keeps by default: 16 elements; of halves and of long rows 32, and so where one
+    tensor is read and nothing of a row is written but what it is reduced to, which leaves half the time for as much."""
+    if most == _SHORT or k.width >= 8:
         return 4
-    return 16 // width * (2 if most > 2048 else 1)
+    only_read = _inputs(k) == 1 and not any(t.copied for t in k.outputs)
+    return 16 // k.width * (2 if most > 2048 or only_read and most > 256 else 1)
+
+
+def _inputs(k: RowsKernel) -> int:
+    return sum(t.copied for t in k.inputs)
 
 
 def _lengths(vectors: int, *, alone: bool) -> tuple[int, ...]:
