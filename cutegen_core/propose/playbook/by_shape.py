@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
@@ -9,6 +11,7 @@ from cutegen_core.propose.playbook.rows.long_rows import add_long_rows
 from cutegen_core.propose.playbook.rows.vectors import RowVectors
 from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.writing import RegionText, render
+from cutegen_core.records.problem import ITEMSIZE
 
 _SHORT = 128
 _HELD = (_SHORT, 256, 512, 1024, 2048, 4096)
@@ -16,6 +19,9 @@ _HELD = (_SHORT, 256, 512, 1024, 2048, 4096)
 
 _ODD_ITEMS = 4
 """Elements of a thread where strips are no whole vectors: what it has in flight."""
+
+_STAYS = 4 << 20
+"""Bytes that many strips read and an L2 cache has again at the next strip, although all else of a strip passes through."""
 
 _KEPT = 64
 """Elements of all inputs that a thread has registers for."""
@@ -103,7 +109,7 @@ def strips_vector(region: Region, name: str, naming: Naming, suffix: str) -> Reg
 def strips_hoisted(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     block = piece.param("BLOCK", 128)
-    piece.code = render("strips_tiles.cu.j2", k=k)
+    piece.code = render("strips_tiles.cu.j2", k=k, together=_share_much(k))
     _add_tiles(piece, k, block, 8, "4", "0", k.aligned)
     _add_odd(piece, k, block)
     return piece
@@ -121,7 +127,7 @@ def strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Regi
     items = piece.param("ITEMS", 1 if streams > 1 and not hoisted else 2, 1, 2, 4)  # two vectors under way hide latency
     once = piece.param("ONCE", 1 if hoisted else 0, 0, 1, 2)
     if hoisted:
-        piece.code = render("strips_tiles.cu.j2", k=k)
+        piece.code = render("strips_tiles.cu.j2", k=k, together=_share_much(k))
         short = "" if suffix else f"{k.cols} <= 8 * {items} * {k.width}"
         if short:
             _add_tiles(piece, k, block, 8, items, once, f"{k.aligned} and {short}")
@@ -136,7 +142,7 @@ def strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Regi
         when = k.aligned + (f" and not ({few})" if few else "")
         piece.launch(f"{name}<{block}, {items}, {once}>", (grid,), (block,), k, when)
         k.name = f"{name}_odd"
-        piece.code += "\n" + render("strips_tiles.cu.j2", k=k)
+        piece.code += "\n" + render("strips_tiles.cu.j2", k=k, together=_share_much(k))
     _add_odd(piece, k, block)
     return piece
 
@@ -173,6 +179,13 @@ def _add_scalar(piece: RegionText, k: RowsKernel, block: str) -> None:
     piece.code += "\n" + render("strips_naive.cu.j2", k=k, p={"BLOCK": block})
     grid = f"ceil_div({k.rows} * {k.cols}, {block})"
     piece.launch(f"{k.name}<{block}>", (grid,), (block,), k, f"not ({aligned})")
+
+
+def _share_much(k: RowsKernel) -> bool:
+    """Return whether what strips share is too much for a cache that they pass through."""
+    accesses = dict(zip((t.name for t in k.tensors), k.region.accesses, strict=True))
+    shared = sum(ITEMSIZE[accesses[t.name].dtype] for t in k.inputs if t.copied and not t.once)
+    return shared * prod(mode.extent.size for mode in k.region.reduced) > _STAYS
 
 
 def has_invariants(region: Region) -> bool:

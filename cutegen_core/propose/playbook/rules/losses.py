@@ -22,7 +22,7 @@ from cutegen_core.propose.playbook.values import (
 # {0}: what was predicted, {1}: what it should be, {2} and {3}: numbers or further operands.
 _SMOOTH_L1 = "abs_of({0} - {1}) < {2} ? {T}(0.5) * ({0} - {1}) * ({0} - {1}) / {2} : abs_of({0} - {1}) - {T}(0.5) * {2}"
 _HUBER = "abs_of({0} - {1}) <= {2} ? {T}(0.5) * ({0} - {1}) * ({0} - {1}) : {2} * (abs_of({0} - {1}) - {T}(0.5) * {2})"
-_DIVERGENCE = "({1} == {T}(0) ? {T}(0) : {1} * log{f}({1})) - {1} * {0}"
+_DIVERGENCE = "{1} * log{f}({1} == {T}(0) ? {T}(1) : {1}) - {1} * {0}"  # a logarithm of its own would be a branch
 _DIVERGENCE_OF_LOGARITHMS = "exp{f}({1}) * ({1} - {0})"
 _HINGE = (
     "({1} == {T}(1) ? {0} : {T}(0)) + ({1} == {T}(-1) ? max_of({2} - {0}, {T}(0)) : {T}(0))",
