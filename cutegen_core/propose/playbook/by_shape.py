@@ -71,11 +71,12 @@ def _add_items(piece: RegionText, k: RowsKernel, most: int) -> str:
 
 def _default_items(k: RowsKernel, most: int) -> int:
     """Return how many vectors a thread keeps by default: 16 elements; of halves and of long rows 32, and so where one
-    tensor is read and nothing of a row is written but what it is reduced to, which leaves half the time for as much."""
+    tensor is read, twice reduced and not written, which leaves half the time for as many instructions."""
     if most == _SHORT or k.width >= 8:
         return 4
     only_read = _inputs(k) == 1 and not any(t.copied for t in k.outputs)
-    return 16 // k.width * (2 if most > 2048 or only_read and most > 256 else 1)
+    reduced_again = only_read and len(k.statements.passes) > 1 and most > 256
+    return 16 // k.width * (2 if most > 2048 or reduced_again else 1)
 
 
 def _inputs(k: RowsKernel) -> int:
