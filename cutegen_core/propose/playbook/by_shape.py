@@ -21,7 +21,7 @@ _ODD_ITEMS = 4
 """Elements of a thread where strips are no whole vectors: what it has in flight."""
 
 _STAYS = 4 << 20
-"""Bytes that many strips read and an L2 cache has again at the next strip, although all else of a strip passes through."""
+"""Bytes that strips share and an L2 cache has again at the next strip, although all else of a strip passes through."""
 
 _KEPT = 64
 """Elements of all inputs that a thread has registers for."""

@@ -102,8 +102,8 @@ MANY = {
         "F.batch_norm(x, None, None, training=True)", {"R": 90, "C": 1, "D": 800}, {"R": 5, "C": 1, "D": 8},
         x=FAR.format(1)),
     "layer norm whose weight is too much for a cache": problem(
-        "F.layer_norm(x, (C, D), w, b)", {"R": 2, "C": 600, "D": 1000}, {"R": 3, "C": 5, "D": 7}, x="torch.randn(R, C, D)",
-        w="torch.randn(C, D)", b="torch.randn(C, D)"),
+        "F.layer_norm(x, (C, D), w, b)", {"R": 2, "C": 600, "D": 1000}, {"R": 3, "C": 5, "D": 7},
+        x="torch.randn(R, C, D)", w="torch.randn(C, D)", b="torch.randn(C, D)"),
     "group norm of many elements, all equal but for a few": problem(
         "F.group_norm(x, 2, w, w)", {"R": 1, "C": 8, "D": 17000}, {"R": 3, "C": 4, "D": 6},
         x=FAR.format("D // 2").replace("torch.randn", "torch.zeros"), w="torch.randn(C)"),
@@ -246,7 +246,7 @@ ODD = {
         "torch.softmax(x, 1)", {"R": 9, "C": 1023}, {"R": 5, "C": 3}, x="torch.rand(R, C).log()"),
     "rows of just as many vectors as threads keep, of halves": problem(
         "torch.softmax(x, 1)", {"R": 4, "C": 2048}, {"R": 3, "C": 2048}, x="torch.randn(R, C).half()"),
-    "layer norm of halves, all but the last vectors of which are sure, with a weight and a bias that begin elsewhere": problem(
+    "layer norm of halves, most of whose vectors are sure, whose weight and bias begin elsewhere": problem(
         "F.layer_norm(x, (C,), w[3:], b[1:])", {"R": 8, "C": 1021}, {"R": 4, "C": 29}, x="torch.randn(R, C).bfloat16()",
         w="torch.randn(C + 3).bfloat16()", b="torch.randn(C + 1).bfloat16()"),
     "a weight of halves and one of bytes for floats": problem(

@@ -1,4 +1,4 @@
-"""Write reductions over a slow dimension, whose neighbouring results lie next to each other: several results a thread."""
+"""Write reductions over a slow dimension, whose neighbouring results lie next to each other: several a thread."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ def pays_by_vectors(region: Region) -> bool:
 
 
 def columns_by_vectors(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
-    """Write one launch for results that are whole, aligned vectors, which threads read and write, and all others, of which
-    they have as many a block apart."""
+    """Write one launch for results that are whole, aligned vectors and all others, of which a thread has as many."""
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     cols, width = prod(mode.extent.size for mode in region.reduced), min(k.width, _WIDEST)
     accesses = dict(zip((t.name for t in k.tensors), region.accesses, strict=True))

@@ -16,7 +16,7 @@ from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.terms import TensorAccess
 
 _MOST_SHIFTED = 8
-"""Elements of a vector: those before, in and behind two margins are less than four vectors, and a warp has 32 threads."""
+"""Elements of a vector: both margins with what lies before and behind are less than four, and a warp has 32 threads."""
 
 Order = Literal["contiguous", "repeated", "single"]
 
@@ -69,7 +69,8 @@ class RowVectors:
     @property
     def halves(self) -> list[TensorText]:
         """Return the results that arithmetic has as floats and memory as halves, which are rounded two at a time."""
-        return [s.tensor for s in self._k.statements.roots if s.tensor.is_half and s.tensor.copied and s.ctype == "float"]
+        made = (s.tensor for s in self._k.statements.roots if s.ctype == "float")
+        return [t for t in made if t.is_half and t.copied]
 
     @cached_property
     def _contiguous(self) -> list[TensorText]:
