@@ -283,6 +283,26 @@ def test_rows_that_are_no_whole_vectors_are_right(case: str, shared: SharedTools
     assert_right(ODD[case], [last], ODD[case].workloads, shared, tmp_path)
 
 
+SPARING = {
+    "a weight of odd rows is read by vectors": (True, "copy_shifted(", problem(
+        "F.rms_norm(x, (C,), w)", {"R": 64, "C": 1021}, {"R": 4, "C": 29}, **DRAW, w="torch.randn(C)")),
+    "the target's class is found before the third walk": (False, "ROWS, 16>(", problem(
+        "F.cross_entropy(x, t)", {"R": 64, "C": 1024}, {"R": 5, "C": 7}, **DRAW, t="torch.randint(0, C, (R,))")),
+    "strips that share much go together": (True, "% down * ROWS", problem(
+        "F.layer_norm(x, (C, D), w)", {"R": 4, "C": 1200, "D": 1000}, {"R": 3, "C": 5, "D": 7},
+        x="torch.randn(R, C, D)", w="torch.randn(C, D)")),
+    "strips that share little go one after the other": (False, "% down * ROWS", problem(
+        "F.layer_norm(x, (C, D), w)", {"R": 4, "C": 120, "D": 1000}, {"R": 3, "C": 5, "D": 7},
+        x="torch.randn(R, C, D)", w="torch.randn(C, D)")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SPARING)
+def test_the_last_kernel_reads_no_more_than_it_must(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    wanted, text, one = SPARING[case]
+    assert (text in variants_of(one, shared, tmp_path, Target(DEVICE))[-1].source) is wanted
+
+
 @pytest.mark.parametrize(
     "case", [pytest.param(name, marks=() if k == 0 else pytest.mark.thorough) for k, name in enumerate(MANY)]
 )
