@@ -99,6 +99,7 @@ _TEAMS: Sequence[Params] = ({}, {"TEAM": 1}, {"TEAM_THREADS": 512})
 """Teams of blocks; clusters, which have the rows that a team of one block does not keep; teams of larger blocks."""
 _ALONE: Sequence[Params] = (*_TEAMS, {"TEAM": 7, "RING": 13824, "TEAM_THREADS": 512})
 """The same, and blocks that have an SM to themselves."""
+_BLOCKS: Sequence[Params] = ({}, {"BLOCK": 256}, {"BLOCK": 128})
 _LAYER: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 _CHANNEL: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 CASES: Sequence[RowsCase] = (
@@ -154,9 +155,9 @@ CASES: Sequence[RowsCase] = (
     _rows("rms-norm-channels-weight", "x * torch.rsqrt((x * x).mean(1, keepdim=True) + 1e-5) * w", "32 96 256 512",
           w="torch.randn(B, 1, 1)"),
     _rows("softmax-channels", "torch.softmax(x, 1)", "32 96 256 512",
-          ({}, {"RESIDENT": 512}, {"BY": 16, "ITEMS": 6, "RESIDENT": 1024})),
+          ({}, {"RESIDENT": 768}, {"BY": 16, "ITEMS": 6, "RESIDENT": 1024})),
     _rows("softmax-channels-192", "torch.softmax(x, 1)", "32 192 256 256"),
-    _rows("softmax-channels-odd", "torch.softmax(x, 1)", "32 97 255 511"),
+    _rows("softmax-channels-odd", "torch.softmax(x, 1)", "32 97 255 511", ({}, {"RESIDENT": 768})),
     _rows("group-norm", "F.group_norm(x, 8, w, b)", "32 64 512 512",
           ({}, {"TEAM2": 1}, {"TEAM2": 66, "RING2": 13824, "TEAM_THREADS2": 512}), **_CHANNEL),
     _rows("instance-norm", "F.instance_norm(x)", "32 64 512 512", ({}, {"TEAM2": 1}, {"TEAM_THREADS2": 512})),
@@ -169,15 +170,16 @@ CASES: Sequence[RowsCase] = (
     _rows("sum-first", "torch.sum(x, 0)", "65536 8192"),
     _rows("sum-first-few", "torch.sum(x, 0)", "1048576 256"),
     _rows("sum-long", "torch.sum(x, -1)", "2048 262144"),
-    _rows("sum-few", "torch.sum(x, -1)", "16 4194304"),
+    _rows("sum-few", "torch.sum(x, -1)", "16 4194304",
+          ({}, {"THREADS": 256}, {"SPLITS": 64}, {"THREADS": 256, "SPLITS": 64})),
     _rows("sum-all", "torch.sum(x)", "16384 32768"),
     _rows("max-middle", "torch.amax(x, 1)", "32 4096 4095"),
     _rows("argmax-middle", "torch.argmax(x, 1)", "32 4096 4095"),
     _rows("argmax-last", "torch.argmax(x, -1)", "2048 262144"),
-    _rows("cumsum", "torch.cumsum(x, 1)", "16384 32768"),
-    _rows("cumsum-odd", "torch.cumsum(x, 1)", "16384 32767"),
+    _rows("cumsum", "torch.cumsum(x, 1)", "16384 32768", _BLOCKS),
+    _rows("cumsum-odd", "torch.cumsum(x, 1)", "16384 32767", _BLOCKS),
     _rows("cumsum-few", "torch.cumsum(x, 1)", "16 4194304"),
-    _rows("cross-entropy", "F.cross_entropy(x, y)", "65536 4096", y="torch.randint(0, B, (A,))"),
+    _rows("cross-entropy", "F.cross_entropy(x, y)", "65536 4096", ({}, {"ITEMS1": 4}), y="torch.randint(0, B, (A,))"),
     _rows("mse", "torch.mean((x - y) ** 2)", "16384 16384", y="torch.randn(A, B)"),
     _rows("kl-div", "F.kl_div(torch.log(x), y, reduction='batchmean')", "16384 8192",
           x="torch.softmax(torch.randn(A, B), -1)", y="torch.softmax(torch.randn(A, B), -1)"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
@@ -9,6 +11,7 @@ from cutegen_core.propose.playbook.rows.long_rows import add_long_rows
 from cutegen_core.propose.playbook.rows.vectors import RowVectors
 from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.writing import RegionText, render
+from cutegen_core.records.problem import ITEMSIZE
 
 _SHORT = 128
 _HELD = (_SHORT, 256, 512, 1024, 2048, 4096)
@@ -16,6 +19,9 @@ _HELD = (_SHORT, 256, 512, 1024, 2048, 4096)
 
 _ODD_ITEMS = 4
 """Elements of a thread where strips are no whole vectors: what it has in flight."""
+
+_STAYS = 4 << 20
+"""Bytes that strips share and an L2 cache has again at the next strip, although all else of a strip passes through."""
 
 _KEPT = 64
 """Elements of all inputs that a thread has registers for."""
@@ -32,11 +38,11 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, target
     if not held:
         add_long_rows(piece, k, target=target)
         return piece
-    items = _add_items(piece, k.width, held[-1])
+    items = _add_items(piece, k, held[-1])
     hints = [piece.param("ONCE", 0, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
     if k.late:
-        inputs = sum(t.copied for t in k.inputs)
-        hints.append(piece.param("LATE", int(_default_items(k.width, held[-1]) * k.width * inputs > _KEPT), 0, 1))
+        elements = _default_items(k, held[-1]) * k.width * _inputs(k)
+        hints.append(piece.param("LATE", int(elements > _KEPT), 0, 1))
     vectors = RowVectors(k)
     whole, shorter = k.pass_number("whole", vectors.whole, "bool"), ""
     piece.code = render("rows_tiles.cu.j2", k=k, whole=whole, vectors=vectors)
@@ -55,19 +61,26 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, target
     return piece
 
 
-def _add_items(piece: RegionText, width: int, most: int) -> str:
+def _add_items(piece: RegionText, k: RowsKernel, most: int) -> str:
     """Add how many vectors a thread keeps: what it needs registers for is elements, and a block has 1024 threads."""
     if most == _SHORT:
         return "4"
-    least, default = -(-most // 1024), _default_items(width, most)
+    least, default = -(-most // 1024), _default_items(k, most)
     return piece.param("ITEMS", default, *sorted({n for n in (2, 4, 8) if n >= least} | {default}))
 
 
-def _default_items(width: int, most: int) -> int:
-    """Return how many vectors a thread keeps by default: 16 elements, of halves and of long rows 32."""
-    if most == _SHORT or width >= 8:
+def _default_items(k: RowsKernel, most: int) -> int:
+    """Return how many vectors a thread keeps by default: 16 elements; of halves and of long rows 32, and so where one
+    tensor is read, twice reduced and not written, which leaves half the time for as many instructions."""
+    if most == _SHORT or k.width >= 8:
         return 4
-    return 16 // width * (2 if most > 2048 else 1)
+    only_read = _inputs(k) == 1 and not any(t.copied for t in k.outputs)
+    reduced_again = only_read and len(k.statements.passes) > 1 and most > 256
+    return 16 // k.width * (2 if most > 2048 or reduced_again else 1)
+
+
+def _inputs(k: RowsKernel) -> int:
+    return sum(t.copied for t in k.inputs)
 
 
 def _lengths(vectors: int, *, alone: bool) -> tuple[int, ...]:
@@ -97,7 +110,7 @@ def strips_vector(region: Region, name: str, naming: Naming, suffix: str) -> Reg
 def strips_hoisted(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     block = piece.param("BLOCK", 128)
-    piece.code = render("strips_tiles.cu.j2", k=k)
+    piece.code = render("strips_tiles.cu.j2", k=k, together=_share_much(k))
     _add_tiles(piece, k, block, 8, "4", "0", k.aligned)
     _add_odd(piece, k, block)
     return piece
@@ -115,7 +128,7 @@ def strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Regi
     items = piece.param("ITEMS", 1 if streams > 1 and not hoisted else 2, 1, 2, 4)  # two vectors under way hide latency
     once = piece.param("ONCE", 1 if hoisted else 0, 0, 1, 2)
     if hoisted:
-        piece.code = render("strips_tiles.cu.j2", k=k)
+        piece.code = render("strips_tiles.cu.j2", k=k, together=_share_much(k))
         short = "" if suffix else f"{k.cols} <= 8 * {items} * {k.width}"
         if short:
             _add_tiles(piece, k, block, 8, items, once, f"{k.aligned} and {short}")
@@ -130,7 +143,7 @@ def strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Regi
         when = k.aligned + (f" and not ({few})" if few else "")
         piece.launch(f"{name}<{block}, {items}, {once}>", (grid,), (block,), k, when)
         k.name = f"{name}_odd"
-        piece.code += "\n" + render("strips_tiles.cu.j2", k=k)
+        piece.code += "\n" + render("strips_tiles.cu.j2", k=k, together=_share_much(k))
     _add_odd(piece, k, block)
     return piece
 
@@ -167,6 +180,13 @@ def _add_scalar(piece: RegionText, k: RowsKernel, block: str) -> None:
     piece.code += "\n" + render("strips_naive.cu.j2", k=k, p={"BLOCK": block})
     grid = f"ceil_div({k.rows} * {k.cols}, {block})"
     piece.launch(f"{k.name}<{block}>", (grid,), (block,), k, f"not ({aligned})")
+
+
+def _share_much(k: RowsKernel) -> bool:
+    """Return whether what strips share is too much for a cache that they pass through."""
+    accesses = dict(zip((t.name for t in k.tensors), k.region.accesses, strict=True))
+    shared = sum(ITEMSIZE[accesses[t.name].dtype] for t in k.inputs if t.copied and not t.once)
+    return shared * prod(mode.extent.size for mode in k.region.reduced) > _STAYS
 
 
 def has_invariants(region: Region) -> bool:

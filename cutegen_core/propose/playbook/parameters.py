@@ -23,7 +23,8 @@ ELEMENT = {
     **{name: f"{name}_t" for name in ("int64", "int32", "int16", "int8", "uint8")},
 }
 """What a tensor of a dtype points to. CuTe packs `bool` into bits, so bools travel as bytes."""
-_NARROW = tuple(ELEMENT[dtype] for dtype in ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"))
+_HALVES = tuple(ELEMENT[dtype] for dtype in ("float16", "bfloat16"))
+_NARROW = (*_HALVES, *(ELEMENT[dtype] for dtype in ("float8_e4m3fn", "float8_e5m2")))
 VECTOR_BYTES = 16
 """Of the widest load and store."""
 NO_MODES = (Mode(("-",), ONE),)
@@ -66,6 +67,10 @@ class TensorText:
     def narrow(self) -> bool:
         """Return whether arithmetic has its elements in a wider type."""
         return self.element in _NARROW
+
+    @property
+    def is_half(self) -> bool:
+        return self.element in _HALVES
 
     @property
     def m(self) -> str:

@@ -1,4 +1,4 @@
-"""Write reductions over a slow dimension, whose neighbouring results lie next to each other: vectors of results."""
+"""Write reductions over a slow dimension, whose neighbouring results lie next to each other: several a thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RESULTS = 1 << 16
 _MOST_SHARES = 16
 """Threads of a reduction."""
 _HELD_BYTES = 192
-"""Of all inputs that a thread keeps: 48 registers of the 80 that three blocks of 256 threads leave it."""
+"""Of all inputs that a thread keeps: 48 registers of the 128 that two blocks of 256 threads leave it."""
 _AT_A_TIME = 4
 """Vectors that a thread reads of a reduction that is too long to be held."""
 
@@ -37,18 +37,19 @@ def pays_by_vectors(region: Region) -> bool:
 
 
 def columns_by_vectors(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
-    """Write one launch for results that are whole, aligned vectors and all others."""
+    """Write one launch for results that are whole, aligned vectors and all others, of which a thread has as many."""
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     cols, width = prod(mode.extent.size for mode in region.reduced), min(k.width, _WIDEST)
     accesses = dict(zip((t.name for t in k.tensors), region.accesses, strict=True))
     repeated = [t for t in k.inputs if t.copied and region.outer[-1].stride(accesses[t.name]).text == "0"]
+    fixed = [t for t in repeated if all(mode.stride(accesses[t.name]).text == "0" for mode in region.outer)]
     held = [t for t in k.inputs if t.copied and t not in repeated]
     shares, most = _divide(cols, _HELD_BYTES // (width * sum(max(4, ITEMSIZE[accesses[t.name].dtype]) for t in held)))
     wide = _results_across(shares, whole=region.outer[-1].extent.size % width == 0 and cols == shares * most)
     across = piece.param("BX", wide, *sorted({32, 64, wide}))
     share = piece.param("BY", shares, *sorted({4, 8, _MOST_SHARES, shares}))
     items = piece.param("ITEMS", most, *sorted({2, 4, 8, most}))
-    resident = piece.param("RESIDENT", 768 if most > 8 else 1024, 512, 768, 1024)
+    resident = piece.param("RESIDENT", 512 if most > 8 else 768 if most > _AT_A_TIME else 1024, 512, 768, 1024)
     piece.where.append(f"{across} * {share} <= 512")
     whole = k.pass_number(
         "whole", _whole(k, [accesses[t.name] for t in k.tensors if t.copied and t not in repeated], width), "bool"
@@ -61,10 +62,11 @@ def columns_by_vectors(region: Region, name: str, naming: Naming, suffix: str) -
         whole=whole,
         width=width,
         repeated=repeated,
+        fixed=fixed,
         per_result=per_result,
         at_a_time=_AT_A_TIME,
     )
-    grid = f"ceil_div({k.rows}, {across} * ({width} if {whole} else 1))"
+    grid = f"ceil_div({k.rows}, {across} * {width})"
     piece.launch(f"{name}<{across}, {share}, {items}, {resident}>", (grid,), (across, share), k)
     return piece
 

@@ -15,6 +15,9 @@ from cutegen_core.propose.playbook.parameters import TensorText
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.terms import TensorAccess
 
+_MOST_SHIFTED = 8
+"""Elements of a vector: both margins with what lies before and behind are less than four, and a warp has 32 threads."""
+
 Order = Literal["contiguous", "repeated", "single"]
 
 
@@ -56,6 +59,18 @@ class RowVectors:
         access, lead = self._access[tensor.name], self._access[self.lead.name]
         same = access.offset.text == lead.offset.text and self._steps(access) == self._steps(lead)
         return self.joined and tensor in self._contiguous and same
+
+    @property
+    def shifted(self) -> bool:
+        """Return whether vectors that are not in step are shifted into place: a warp has all elements that margins of
+        one vector leave."""
+        return self._k.width <= _MOST_SHIFTED and self.joined and any(not self.in_step(t) for t in self._contiguous)
+
+    @property
+    def halves(self) -> list[TensorText]:
+        """Return the results that arithmetic has as floats and memory as halves, which are rounded two at a time."""
+        made = (s.tensor for s in self._k.statements.roots if s.ctype == "float")
+        return [t for t in made if t.is_half and t.copied]
 
     @cached_property
     def _contiguous(self) -> list[TensorText]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, mul, sub
@@ -21,7 +22,7 @@ from cutegen_core.propose.playbook.values import (
 # {0}: what was predicted, {1}: what it should be, {2} and {3}: numbers or further operands.
 _SMOOTH_L1 = "abs_of({0} - {1}) < {2} ? {T}(0.5) * ({0} - {1}) * ({0} - {1}) / {2} : abs_of({0} - {1}) - {T}(0.5) * {2}"
 _HUBER = "abs_of({0} - {1}) <= {2} ? {T}(0.5) * ({0} - {1}) * ({0} - {1}) : {2} * (abs_of({0} - {1}) - {T}(0.5) * {2})"
-_DIVERGENCE = "({1} == {T}(0) ? {T}(0) : {1} * log{f}({1})) - {1} * {0}"
+_DIVERGENCE = "{1} * log{f}({1} == {T}(0) ? {T}(1) : {1}) - {1} * {0}"  # a logarithm of its own would be a branch
 _DIVERGENCE_OF_LOGARITHMS = "exp{f}({1}) * ({1} - {0})"
 _HINGE = (
     "({1} == {T}(1) ? {0} : {T}(0)) + ({1} == {T}(-1) ? max_of({2} - {0}, {T}(0)) : {T}(0))",
@@ -137,12 +138,12 @@ def _cross_entropy(call: OperationCall) -> Value:
         if call.has(2, "weight") or smoothing:
             raise not_in_playbook("a cross-entropy of probabilities with weights or smoothed labels")
         return _of_probabilities(call, mul(cast(target, x.dtype), sub(total, shifted)), axis)
-    return _likelihood(call, sub(total, shifted), target, axis, smoothing)
+    return _likelihood(call, x, lambda one: sub(total, sub(one, largest)), axis, smoothing)
 
 
 def _nll(call: OperationCall) -> Value:
     x = call.tensor(0)
-    return _likelihood(call, apply("neg", x), call.tensor(1), 1 if len(x.dims) > 1 else 0, 0.0)
+    return _likelihood(call, x, partial(apply, "neg"), 1 if len(x.dims) > 1 else 0, 0.0)
 
 
 def _of_probabilities(call: OperationCall, each: Value, axis: int) -> Value:
@@ -150,32 +151,33 @@ def _of_probabilities(call: OperationCall, each: Value, axis: int) -> Value:
     return reduced(reduce("sum", each, (axis,), False), call.operand(3, "reduction", 1))
 
 
-def _likelihood(call: OperationCall, lost: Value, target: Value, axis: int, smoothing: float) -> Value:
+def _likelihood(call: OperationCall, x: Value, lost: Callable[[Value], Value], axis: int, smoothing: float) -> Value:
     """Return what is lost at the target's class, which one thread of a row finds at its own position.
 
+    It finds what is lost there from x, so that the walk that needs nothing of the other classes finds it.
+
     Args:
-        lost: the negative logarithm of each class's probability.
+        lost: the negative logarithm of a class's probability, of its x.
     """
-    dtype, classes = lost.dtype, position(lost.dims, axis)
+    target, dtype, classes = call.tensor(1), x.dtype, position(x.dims, axis)
     hit = compute("{0} == {1}", classes, cast(unsqueeze(target, axis), "int64"), dtype="bool")
 
     def at_target(value: Value) -> Value:
-        picked = compute("{0} ? {1} : {T}(0)", hit, value, dtype=dtype)
-        return squeeze(reduce("sum", picked, (axis,), True), (axis,))
+        return reduce("sum", compute("{0} ? {1} : {T}(0)", hit, value, dtype=dtype), (axis,), True)
 
-    each = at_target(lost)
+    each = squeeze(lost(at_target(x)), (axis,))
     ignored = like(classes, call.number(4, "ignore_index", -100))
     counts: Value = compute("{0} == {1} ? {T}(0) : {T}(1)", cast(target, "int64"), ignored, dtype=dtype)
     if smoothing:
         if call.has(2, "weight"):
             raise not_in_playbook("a cross-entropy with both weights and smoothed labels")
-        spread = div(reduce("sum", lost, (axis,), False), Size((), dtype, lost.dims[axis].text))
+        spread = div(reduce("sum", lost(x), (axis,), False), Size((), dtype, x.dims[axis].text))
         each = add(mul(each, like(each, 1 - smoothing)), mul(spread, like(each, smoothing)))
     if call.has(2, "weight"):
         weight = call.tensor(2, "weight")
-        for _ in lost.dims[axis + 1 :]:
+        for _ in x.dims[axis + 1 :]:
             weight = unsqueeze(weight, -1)
-        weights = at_target(weight)
+        weights = squeeze(at_target(weight), (axis,))
         each, counts = mul(each, weights), mul(counts, weights)
     each = compute("{1} == {T}(0) ? {T}(0) : {0}", each, counts, dtype=dtype)
     if call.operand(3, "reduction", 1) in (1, "mean"):
