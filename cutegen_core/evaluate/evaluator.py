@@ -3,7 +3,7 @@
 1. PATCH: parse the kernel file, resolve its plan for every workload, check its limits. (`stages.preparing`)
 2. COMPILE: NVRTC for the target and the executor's own builds, in parallel; then check the plan's arguments.
 3. TEST: run every small workload on the executor; the reference judges the outputs. (`stages.testing`) On the emulator
-   it begins while NVRTC is still at work. (`stages.begun_tests`)
+   it begins while NVRTC is still at work, on a GPU while the machine code is disassembled. (`stages.begun_tests`)
 4. BENCHMARK: judge the problem's own size as a whole, then time it against baselines. (`stages.timing`)
 5. PROFILE: only on request (`Evaluator.profile`); the trial notes that.
 """
@@ -321,9 +321,8 @@ class _Run:
     # ---- small things
 
     def _begin_tests(self, builds: TestedBuilds) -> None:
-        """Begin TEST before NVIDIA's compiler has ended, unless the executor runs what that makes."""
-        if not self.evaluator.executor.needs_code:
-            self.tests.begin(self._testing(builds, self.tests.watch))
+        """Begin TEST before COMPILE has ended."""
+        self.tests.begin(self._testing(builds, self.tests.watch))
 
     def _testing(self, builds: TestedBuilds, watch: Watch) -> CorrectnessStage:
         evaluator = self.evaluator

@@ -2,24 +2,26 @@
 
 1. `plan_candidate` parses and screens the file, and resolves its launch plan for every workload.
 2. `compile_candidate` runs NVRTC for the target and the executor's own builds in parallel, and checks the plan's
-   arguments against the compiled kernels, so that a wrong count or type is found before anything runs.
+   arguments against the compiled kernels, so that a wrong count or type is found before anything runs on a GPU. Tests
+   begin as early as that allows: on a GPU while the machine code is disassembled, if nothing of it can be refused.
    `compile_point` does the same for a point of a sweep, with no more builds than timing it needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 from cutegen_core.evaluate.stages.tested_builds import EarlyBuilds, TestedBuilds
 from cutegen_core.evaluate.stages.watch import StageFailure
 from cutegen_core.execute.compiler import symbols
 from cutegen_core.execute.compiler.collisions import collisions
-from cutegen_core.execute.compiler.compilation import Compiler, CompileResult
+from cutegen_core.execute.compiler.compilation import NO_PROBE, Compiler, CompileResult, OnCode
 from cutegen_core.execute.compiler.launch_bounds import read_launch_bounds
 from cutegen_core.execute.compiler.launch_limits import find_launch_errors
-from cutegen_core.execute.compiler.machine_reads import blocks_communicate, find_machine_reads
+from cutegen_core.execute.compiler.machine_reads import blocks_communicate, find_machine_reads, names_machine
 from cutegen_core.execute.compiler.macro_probe import SUPPRESSED
 from cutegen_core.execute.compiler.occupancy import compute_occupancy
 from cutegen_core.execute.port import Built, Executor
@@ -34,7 +36,7 @@ from cutegen_core.machine.device import Device
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import LaunchPlan
 from cutegen_core.records.problem import Problem, Signature
-from cutegen_core.records.trial import Diagnostic, ExecutorKind, Occupancy, Resources, Status
+from cutegen_core.records.trial import Diagnostic, ExecutorKind, KernelResources, Occupancy, Resources, Status
 
 _HEAP_TEXT = (
     "the kernel uses the device heap (malloc, new), which outlives launches: results could be kept there and handed "
@@ -148,21 +150,26 @@ def compile_candidate(
 
     Args:
         keep: stores cubin and SASS.
-        begin_tests: called when the executor's builds have passed, before NVIDIA's compiler need have ended.
+        begin_tests: called when the executor's builds have passed, before NVIDIA's compiler need have ended; if the
+            executor runs what that makes, only once it is known that the kernel may run.
 
     Raises:
         MachineError: a compiler failed, not the candidate.
     """
+    code: Future[CompileResult] = Future()
     with ThreadPoolExecutor(5) as pool:
-        asked: Future[CompileResult] = pool.submit(_compile, plan, compiler, executor, device)
+        asked: Future[CompileResult] = pool.submit(_compile, plan, compiler, executor, device, code.set_result)
+        asked.add_done_callback(partial(_pass_on, code))
         builds = [
-            pool.submit(executor.build, plan.kernel, plan.params, asked.result, checked=checked, arch=device.arch)
+            pool.submit(executor.build, plan.kernel, plan.params, code.result, checked=checked, arch=device.arch)
             for checked in (True, False)
         ]
         target = pool.submit(_compile, plan.on_gpu, compiler, executor, device) if plan.on_gpu else asked
         isolated = pool.submit(lambda: not blocks_communicate(asked.result().sass))
         checked, plain = (build.result() for build in builds)
-        if {checked.status, plain.status} == {Status.PASSED}:
+        if {checked.status, plain.status} == {Status.PASSED} and (
+            not executor.needs_code or _may_run(plan, code.result(), device)
+        ):
             begin_tests(EarlyBuilds(plain, checked, isolated))
         machine = asked.result()
     machine_code = _check_machine_code(plan, machine, device, keep)
@@ -180,6 +187,26 @@ def compile_candidate(
             return CompileRefusal(failure, f"{machine.log}\n{built.log}", hints, resources)
     plain = replace(plain, isolated_blocks=isolated.result())
     return CompiledCandidate(machine, resources, plain, checked, hints)
+
+
+def _pass_on(code: Future[CompileResult], asked: Future[CompileResult]) -> None:
+    """Give the compiler's result to those that wait for its code, unless it has told them before."""
+    if code.done():
+        return
+    error = asked.exception()
+    if error:
+        code.set_exception(error)
+    else:
+        code.set_result(asked.result())
+
+
+def _may_run(plan: PlannedKernel, code: CompileResult, device: Device) -> bool:
+    """Tell, before the machine code is disassembled, that no check of it will refuse the kernel."""
+    if code.status is not Status.PASSED or code.differing or names_machine(code.cubin):
+        return False
+    if symbols.find_external(code.cubin) & symbols.HEAP:
+        return False
+    return not (_arguments(plan, code.kernels)[1] or _find_launch_failure(plan.plans, code, device))
 
 
 def compile_point(
@@ -224,7 +251,7 @@ def _check_machine_code(
     resources = _resources(machine, plan.plans, device, keep)
     if symbols.find_external(machine.cubin) & symbols.HEAP:
         return CompileRefusal(_HEAP, machine.log, machine.diagnostics, resources)
-    doubts, failure = _arguments(plan, resources)
+    doubts, failure = _arguments(plan, resources.kernels)
     reads = find_machine_reads(machine.sass, plan.kernel.numerics.reads)
     hints = (*machine.diagnostics, *doubts, *(read for read in reads if read.severity == "warning"))
     if undeclared := tuple(read for read in reads if read.severity == "error"):
@@ -233,9 +260,11 @@ def _check_machine_code(
     return CompileRefusal(failure, machine.log, hints, resources) if failure else (resources, hints)
 
 
-def _compile(plan: PlannedKernel, compiler: Compiler, executor: Executor, device: Device) -> CompileResult:
+def _compile(
+    plan: PlannedKernel, compiler: Compiler, executor: Executor, device: Device, on_code: OnCode = lambda _: None
+) -> CompileResult:
     probe = executor.write_probe(plan.kernel, device.arch)
-    return compiler.compile(plan.kernel, plan.params, *([probe] if probe else []))
+    return compiler.compile(plan.kernel, plan.params, probe or NO_PROBE, on_code)
 
 
 def _describe_differences(kernel: KernelFile, machine: CompileResult) -> StageFailure:
@@ -282,12 +311,14 @@ def _undeclared_numerics(kernel: KernelFile, problem: Problem) -> tuple[Diagnost
     return (Diagnostic(1, "error", message, "plan"),) if extra else ()
 
 
-def _arguments(planned: PlannedKernel, resources: Resources) -> tuple[tuple[Diagnostic, ...], StageFailure | None]:
+def _arguments(
+    planned: PlannedKernel, kernels: Sequence[KernelResources]
+) -> tuple[tuple[Diagnostic, ...], StageFailure | None]:
     """Return the doubts about the arguments of all workloads, each once, and the first workload's errors."""
     doubts: dict[Diagnostic, None] = {}
     restricted = find_restricted(planned.kernel)
     for name, plan in planned.plans.items():
-        found = (*check_arguments(plan, resources.kernels), *check_restricted(plan, restricted))
+        found = (*check_arguments(plan, kernels), *check_restricted(plan, restricted))
         errors = tuple(d for d in found if d.severity == "error")
         if errors:
             return tuple(doubts), StageFailure(Status.LAUNCH_ERROR, f"{errors[0].message} (workload {name})", errors)
