@@ -22,7 +22,7 @@ from functools import cached_property, partial
 
 from cutegen_core.evaluate.stages.near_benchmark import NearBenchmark
 from cutegen_core.evaluate.stages.other_values import choose_values
-from cutegen_core.evaluate.stages.preparing import PlannedKernel
+from cutegen_core.evaluate.stages.planning import PlannedKernel
 from cutegen_core.evaluate.stages.runs import (
     CHECKED,
     FIRST,
