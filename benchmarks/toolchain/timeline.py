@@ -30,8 +30,8 @@ _RUNNERS = tuple(
 )
 _HERE = (
     f"{_EVALUATE}.evaluator:_Run.carry_out",
-    f"{_EVALUATE}.stages.preparing:plan_candidate",
-    f"{_EVALUATE}.stages.preparing:_check_machine_code",
+    f"{_EVALUATE}.evaluator:plan_candidate",
+    f"{_EVALUATE}.stages.preparing:check_machine_code",
     f"{_EVALUATE}.stages.runs:CandidateRuns.prepare",
     f"{_EVALUATE}.stages.timing:BenchmarkStage._add_bounds",
     *(

@@ -3,7 +3,7 @@
 1. PATCH: parse the kernel file, resolve its plan for every workload, check its limits. (`stages.preparing`)
 2. COMPILE: NVRTC for the target and the executor's own builds, in parallel; then check the plan's arguments.
 3. TEST: run every small workload on the executor; the reference judges the outputs. (`stages.testing`) On the emulator
-   it begins while NVRTC is still at work. (`stages.begun_tests`)
+   it begins while NVRTC is still at work, on a GPU while the machine code is disassembled. (`stages.begun_tests`)
 4. BENCHMARK: judge the problem's own size as a whole, then time it against baselines. (`stages.timing`)
 5. PROFILE: only on request (`Evaluator.profile`); the trial notes that.
 """
@@ -22,8 +22,10 @@ from cutegen_core.evaluate.roofline.work import graph_work
 from cutegen_core.evaluate.stages import preparing
 from cutegen_core.evaluate.stages.begun_tests import BegunTests
 from cutegen_core.evaluate.stages.existing import ExistingKernel
+from cutegen_core.evaluate.stages.machine_checks import CompileRefusal
 from cutegen_core.evaluate.stages.other_values import choose_values
-from cutegen_core.evaluate.stages.preparing import CompiledCandidate, CompiledPoint, CompileRefusal, PlannedKernel
+from cutegen_core.evaluate.stages.planning import PlannedKernel, plan_candidate
+from cutegen_core.evaluate.stages.preparing import CompiledCandidate, CompiledPoint
 from cutegen_core.evaluate.stages.profiling import profile_candidate
 from cutegen_core.evaluate.stages.tested_builds import TestedBuilds
 from cutegen_core.evaluate.stages.testing import CorrectnessStage
@@ -125,7 +127,7 @@ class Evaluator:
 
     def plan(self, source: str) -> PlannedKernel | StageFailure:
         """Return the kernel file with its plan for every workload, or why the stage PATCH refuses it."""
-        return preparing.plan_candidate(source, self.problem, self.reference, self.device, self.executor.kind)
+        return plan_candidate(source, self.problem, self.reference, self.device, self.executor.kind)
 
     def compile_point(self, planned: PlannedKernel) -> CompiledPoint | CompileRefusal:
         """Compile a point of a sweep; several threads may do that."""
@@ -277,7 +279,7 @@ class _Run:
 
     def patch(self) -> StageFailure | None:
         evaluator = self.evaluator
-        planned = preparing.plan_candidate(
+        planned = plan_candidate(
             self.candidate.source, evaluator.problem, evaluator.reference, evaluator.device, evaluator.executor.kind
         )
         if isinstance(planned, StageFailure):
@@ -321,9 +323,8 @@ class _Run:
     # ---- small things
 
     def _begin_tests(self, builds: TestedBuilds) -> None:
-        """Begin TEST before NVIDIA's compiler has ended, unless the executor runs what that makes."""
-        if not self.evaluator.executor.needs_code:
-            self.tests.begin(self._testing(builds, self.tests.watch))
+        """Begin TEST before COMPILE has ended."""
+        self.tests.begin(self._testing(builds, self.tests.watch))
 
     def _testing(self, builds: TestedBuilds, watch: Watch) -> CorrectnessStage:
         evaluator = self.evaluator

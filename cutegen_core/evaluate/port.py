@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from cutegen_core.evaluate.stages.preparing import CompiledPoint, CompileRefusal, PlannedKernel
+from cutegen_core.evaluate.stages.machine_checks import CompileRefusal
+from cutegen_core.evaluate.stages.planning import PlannedKernel
+from cutegen_core.evaluate.stages.preparing import CompiledPoint
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch
 from cutegen_core.evaluate.timing.contest import RaceResult
 from cutegen_core.evaluate.timing.measured import MeasuredPoints

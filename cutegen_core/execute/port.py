@@ -118,7 +118,8 @@ class Executor(Protocol):
 
     Attributes:
         measures_speed: whether its run times say anything about speed.
-        needs_code: whether it runs what NVIDIA's compiler made, and nothing that was not compiled and checked.
+        needs_code: whether it runs what NVIDIA's compiler made, and nothing that was not compiled and that a check
+            could still refuse.
         has_thread_orders: whether it can schedule threads in different orders.
         checks_every_trial: whether every trial looks for memory errors and races; if not, only thorough trials do,
             because the check takes long.

@@ -16,7 +16,7 @@ from secrets import randbits
 
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.timing.timer import Timer
-from cutegen_core.execute.compiler.compilation import NO_PROBE, Compiler, CompileResult
+from cutegen_core.execute.compiler.compilation import NO_PROBE, Compiler, CompileResult, OnCode
 from cutegen_core.execute.compiler.compile_server import CompileLimits
 from cutegen_core.execute.compiler.macro_probe import Probe
 from cutegen_core.execute.executors.cpu import CpuExecutor
@@ -58,14 +58,18 @@ class Cubins:
         self._compiler.limits = limits
 
     def compile(
-        self, kernel: KernelFile, params: Mapping[str, Number] | None = None, probe: Probe = NO_PROBE
+        self,
+        kernel: KernelFile,
+        params: Mapping[str, Number] | None = None,
+        probe: Probe = NO_PROBE,
+        on_code: OnCode = lambda _: None,
     ) -> CompileResult:
         """Return the kept result of this very text, or a new one."""
         entry = self._folder / content_key(repr((self._compiler.arch, kernel.text, sorted((params or {}).items()))))
         if entry.exists():
             record, _, cubin = gzip.decompress(entry.read_bytes()).partition(b"\n")
             return replace(as_json.load(CompileResult, record.decode()), cubin=cubin, cached=True)
-        result = self._compiler.compile(kernel, params, probe)
+        result = self._compiler.compile(kernel, params, probe, on_code)
         # without its machine code as text, which is most of it and which nobody here reads
         kept = as_json.dump(replace(result, cubin=b"", sass="", log=result.log[:_LONGEST_LOG]))
         entry.write_bytes(gzip.compress(kept.encode() + b"\n" + result.cubin))

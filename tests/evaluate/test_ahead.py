@@ -21,13 +21,6 @@ def test_a_run_that_was_begun_is_not_made_again() -> None:
     ahead.close()
 
 
-def test_without_threads_each_run_is_made_when_it_is_asked_for() -> None:
-    ahead: RunsAhead[str] = RunsAhead(0)
-    ahead.begin("a", lambda: "begun")
-    assert ahead.result("a", lambda: "now") == "now"
-    ahead.close()
-
-
 def test_two_runs_go_on_together_and_what_nobody_asked_for_is_given_up() -> None:
     ahead: RunsAhead[int] = RunsAhead(2)
     together = threading.Barrier(2)
@@ -50,4 +43,19 @@ def test_a_machine_error_reaches_who_asks() -> None:
     ahead.begin("a", fail)
     with pytest.raises(MachineError, match="the runner died"):
         ahead.result("a", fail)
+    ahead.close()
+
+
+def test_no_run_begins_after_one_that_is_the_last() -> None:
+    """A hung kernel would otherwise hang again for as long before the trial ends."""
+    ahead: RunsAhead[str] = RunsAhead(1, lambda result: result == "hung")
+    made = []
+    for key in ("passed", "hung", "after"):
+        ahead.begin(key, lambda key=key: made.append(key) or key)
+    assert ahead.result("passed", str) == "passed"
+    assert ahead.result("hung", str) == "hung"
+    ahead.drop()
+    assert made == ["passed", "hung"]
+    ahead.begin("anew", lambda: "begun")
+    assert ahead.result("anew", str) == "begun"
     ahead.close()

@@ -146,19 +146,50 @@ def test_lines_of_the_tests_are_shown_under_their_own_stage(evaluator):
     assert all(stage is Stage.TEST for stage, text in watch.told if text.startswith("workload"))
 
 
-def test_nothing_runs_on_a_gpu_before_it_was_compiled(shared):
-    class OnGpu(Telling):
-        needs_code = True
+class OnGpu(Telling):
+    """An executor that waits for what NVIDIA's compiler made, as a GPU does."""
 
+    needs_code = True
+
+    def build(self, kernel, params, wait_for_code, **how):
+        wait_for_code()
+        return self.executor.build(kernel, params, wait_for_code, **how)
+
+
+class Disassembling(Late):
+    """A compiler that has made the code, and ends when a test has begun, or after a second."""
+
+    began = False
+
+    def compile(self, kernel, params, probe, on_code):
+        assert not self.runs.is_set(), "a test began before anything was compiled"
+        made = self.compiler.compile(kernel, params, probe)
+        on_code(replace(made, sass=""))
+        self.began = self.runs.wait(PATIENCE_S if self.result is None else 1.0)
+        return self.result or made
+
+
+def on_gpu(shared, result=None):
     executor = OnGpu(shared.executor)
-    compiler = shared.compiler()
+    compiler, reference = Disassembling(shared.compiler(), executor.runs, result), shared.reference(PROBLEM)
+    return Evaluator(PROBLEM, reference, executor, compiler, choose_device("sm_90a"), keep=lambda _: "kept")
 
-    class Watched(Late):
-        def compile(self, *asked):
-            made = self.compiler.compile(*asked)
-            return replace(made, differing=("ran",)) if self.runs.wait(1.0) else made
 
-    checked = Watched(compiler, executor.runs)
-    reference = shared.reference(PROBLEM)
-    evaluator = Evaluator(PROBLEM, reference, executor, checked, choose_device("sm_90a"), keep=lambda _: "kept")
+def test_tests_begin_on_a_gpu_while_the_code_is_disassembled(shared):
+    evaluator = on_gpu(shared)
     assert evaluator.evaluate(Candidate(RELU, Author.PERSON), seed=1).passed
+    assert evaluator.compiler.began
+
+
+CLOCK = RELU.replace("  auto in =", "  if (clock64() == 7) return;\n  auto in =")
+ARGUMENTS = RELU.replace('args   = ["x", "out", "n"]', 'args   = ["x", "out"]')
+HEAP = RELU.replace("  auto in =", "  if (n < 0) free(malloc(n));\n  auto in =")
+
+
+@pytest.mark.parametrize("source", [CLOCK, ARGUMENTS, HEAP], ids=["clock", "arguments", "heap"])
+def test_nothing_runs_on_a_gpu_that_a_check_may_refuse(shared, source):
+    assert source != RELU
+    refused = CompileResult(Status.COMPILE_ERROR, (Diagnostic(1, "error", "refused", "nvrtc"),), message="refused")
+    evaluator = on_gpu(shared, refused)
+    assert not evaluator.evaluate(Candidate(source, Author.PERSON), seed=1).passed
+    assert not evaluator.executor.runs.is_set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cutegen_core.evaluate.evaluator import Evaluator
-from cutegen_core.evaluate.stages.preparing import PlannedKernel, plan_candidate
+from cutegen_core.evaluate.stages.planning import PlannedKernel, plan_candidate
 from cutegen_core.evaluate.tuning.points import with_params
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.kernel.plan_words import say_plan, say_plan_change

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cutegen_core.evaluate.mutation.trust import SuiteJudges
-from cutegen_core.evaluate.stages.preparing import CompiledPoint, PlannedKernel
+from cutegen_core.evaluate.stages.planning import PlannedKernel
+from cutegen_core.evaluate.stages.preparing import CompiledPoint
 from cutegen_core.evaluate.stages.watch import SilentWatch, StageFailure, Watch
 from cutegen_core.evaluate.timing.contest import RaceResult
 from cutegen_core.evaluate.timing.measured import MeasuredPoints

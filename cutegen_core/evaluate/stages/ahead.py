@@ -7,7 +7,7 @@ so verdicts and evidence come in that order, too, and the first failure is the s
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from typing import Generic, TypeVar
 
 Result = TypeVar("Result")
@@ -17,17 +17,19 @@ class RunsAhead(Generic[Result]):
     """Runs of one trial. Those begun first run first.
 
     Args:
-        threads: how many run at a time; 0 makes each when its result is asked for.
+        threads: how many run at a time.
+        is_last: whether nothing is asked for after such a result, so that no run begins after it.
     """
 
-    def __init__(self, threads: int) -> None:
-        self._pool = ThreadPoolExecutor(threads) if threads else None
+    def __init__(self, threads: int, is_last: Callable[[Result], bool] = lambda _: False) -> None:
+        self._pool = ThreadPoolExecutor(threads)
+        self._is_last = is_last
+        self._ended = False
         self._begun: dict[Hashable, Future[Result]] = {}
 
     def begin(self, key: Hashable, run: Callable[[], Result]) -> None:
         """Begin a run."""
-        if self._pool:
-            self._begun[key] = self._pool.submit(run)
+        self._begun[key] = self._pool.submit(self._run, run)
 
     def result(self, key: Hashable, run: Callable[[], Result]) -> Result:
         """Return the result of the run that was begun under this key, or of `run`, made now."""
@@ -40,9 +42,16 @@ class RunsAhead(Generic[Result]):
             future.cancel()
         wait(self._begun.values())
         self._begun.clear()
+        self._ended = False
+
+    def _run(self, run: Callable[[], Result]) -> Result:
+        if self._ended:
+            raise CancelledError
+        result = run()
+        self._ended = self._is_last(result)
+        return result
 
     def close(self) -> None:
         """Give up what nobody has asked for, and end the threads."""
         self.drop()
-        if self._pool:
-            self._pool.shutdown()
+        self._pool.shutdown()

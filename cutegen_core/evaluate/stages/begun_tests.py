@@ -1,7 +1,7 @@
-"""Begin TEST while NVIDIA's compiler is still at work, where the executor needs nothing of it.
+"""Begin TEST before COMPILE has ended (`preparing.compile_candidate` says when).
 
-The emulator's builds are usually done first. What their tests find counts once that compiler has accepted the kernel;
-if it refuses, they are given up.
+The emulator needs nothing of NVIDIA's compiler, and its builds are usually done first; a GPU needs no disassembled
+machine code. What the tests find counts once COMPILE has accepted the kernel; if it refuses, they are given up.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
-from cutegen_core.evaluate.stages.preparing import PlannedKernel
+from cutegen_core.evaluate.stages.planning import PlannedKernel
 from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.judge.reference import Reference
 from cutegen_core.judge.reference_process.full_sizes import SizedRun

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from cutegen_core.evaluate.stages.full_sizes import OFTEN, ChosenRun, describe_sizes, find_affordable, plan_runs
 from cutegen_core.evaluate.stages.other_values import choose_values, replace_values
-from cutegen_core.evaluate.stages.preparing import PlannedKernel
+from cutegen_core.evaluate.stages.planning import PlannedKernel
 from cutegen_core.evaluate.stages.runs import OneRun
 from cutegen_core.evaluate.stages.verdicts import RunVerdicts
 from cutegen_core.evaluate.stages.watch import StageFailure

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cutegen_core.evaluate.stages import preparing
+from cutegen_core.evaluate.stages.planning import PlannedKernel
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.cuda import lock
@@ -53,7 +54,7 @@ def profile_candidate(
 
 
 def _spec(
-    folder: Path, built: Built, planned: preparing.PlannedKernel, workload: Workload, reference: Reference,
+    folder: Path, built: Built, planned: PlannedKernel, workload: Workload, reference: Reference,
     inputs: Mapping[TensorSpec, Path], device: Device,
 ) -> Path:  # fmt: skip
     assert built.path is not None

@@ -1,7 +1,8 @@
 """Make the runs of TEST: write a workload's inputs, and execute the candidate on them over poisoned outputs.
 
 A `RunKind` says how a run differs from the others. Runs that will be asked for are begun ahead (`ahead`), those of the
-next workload, too; only two or three workloads have files at a time.
+next workload, too; only two or three workloads have files at a time. A GPU makes one run after the other, while inputs
+are drawn and outputs are judged.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from cutegen_core.execute.port import Built, Execute, Executed, Execution, Execu
 from cutegen_core.judge.reference import Reference
 from cutegen_core.records.launch import LaunchPlan
 from cutegen_core.records.problem import TensorSpec, Workload
+from cutegen_core.records.trial import Status
 
 NAN_POISON = 0xFF
 """Fill byte of unwritten outputs: every float is NaN."""
@@ -117,7 +119,7 @@ class CandidateRuns:
 
     Attributes:
         execute: runs the plain build; the checked one is opened for each of its runs.
-        threads: how many runs may go on at a time; 0 makes each when its result is asked for.
+        threads: how many runs may go on at a time.
     """
 
     reference: Reference
@@ -151,11 +153,11 @@ class CandidateRuns:
         test: Callable[[PreparedWorkload], StageFailure | None],
         at_a_time: int,
     ) -> StageFailure | None:
-        """Test each until one fails; where runs are begun ahead, `at_a_time` workloads are prepared."""
+        """Test each until one fails; `at_a_time` workloads are prepared."""
         begun: deque[PreparedWorkload] = deque()
         try:
             while True:
-                begun.extend(islice(prepared, (at_a_time if self.threads else 1) - len(begun)))
+                begun.extend(islice(prepared, at_a_time - len(begun)))
                 failure = test(begun[0]) if begun else None
                 if failure or not begun:
                     return failure
@@ -188,10 +190,12 @@ class CandidateRuns:
 def open_runs(
     reference: Reference, executor: Executor, builds: TestedBuilds, seed: int, timeout_s: float
 ) -> Iterator[CandidateRuns]:
-    """Open the candidate's plain build, and a folder for what its runs write; a GPU makes one run after the other."""
+    """Open the candidate's plain build, and a folder for what its runs write."""
     scratch = Path(tempfile.mkdtemp(prefix="trial-", dir=reference.scratch))
-    threads = len(os.sched_getaffinity(0)) if executor.has_thread_orders else 0
-    ahead: RunsAhead[Ran] = RunsAhead(threads)
+    one_by_one = not executor.has_thread_orders
+    threads = 1 if one_by_one else len(os.sched_getaffinity(0))
+    # A hung kernel takes its time limit: on a GPU it must not hang again in a run that nobody will ask for.
+    ahead: RunsAhead[Ran] = RunsAhead(threads, lambda ran: one_by_one and ran.executed.status is not Status.PASSED)
     try:
         with executor.open(builds.plain) as execute:
             yield CandidateRuns(reference, executor, builds, seed, timeout_s, scratch, execute, threads, ahead)

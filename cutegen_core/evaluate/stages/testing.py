@@ -11,7 +11,7 @@
 5. An executor that does not run the benchmark runs sizes near it (`near_benchmark`), on given values and on dominant
    ones. A launch that occurs in none of all these runs is reported.
 
-The emulator makes the runs on all processors, those of the next workload, too, before they are judged (`runs`).
+The runs, those of the next workload, too, are made before they are judged, on the emulator on all processors (`runs`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from functools import cached_property, partial
 
 from cutegen_core.evaluate.stages.near_benchmark import NearBenchmark
 from cutegen_core.evaluate.stages.other_values import choose_values
-from cutegen_core.evaluate.stages.preparing import PlannedKernel
+from cutegen_core.evaluate.stages.planning import PlannedKernel
 from cutegen_core.evaluate.stages.runs import (
     CHECKED,
     FIRST,

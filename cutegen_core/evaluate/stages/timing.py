@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from cutegen_core.evaluate.roofline import bounds
-from cutegen_core.evaluate.stages.preparing import PlannedKernel
+from cutegen_core.evaluate.stages.planning import PlannedKernel
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
 from cutegen_core.evaluate.timing.contest import Contest, ContestResult, Entry
 from cutegen_core.evaluate.timing.timer import Timer

@@ -6,6 +6,7 @@ measured an untimed round; both become a `Dropped` here.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -44,8 +45,14 @@ class Contender(Protocol):
 
     name: str
 
-    def measure_round(self, order: Sequence[int], warm_runs: int, seconds: float) -> RoundSamples:
-        """Measure one sample of each set in `order`; raises Dropped if there are none."""
+    def measure_round(
+        self, order: Sequence[int], warm_runs: int, seconds: float, not_before: float = 0.0
+    ) -> RoundSamples:
+        """Measure one sample of each set in `order`; raises Dropped if there are none.
+
+        Args:
+            not_before: nothing runs on the device before this, in the time of `time.monotonic`.
+        """
 
 
 class KernelContender:
@@ -67,8 +74,10 @@ class KernelContender:
         """
         self._must_pass(self.runner.run(0, calls=2, timeout_s=RUN_S))
 
-    def measure_round(self, order: Sequence[int], warm_runs: int, seconds: float) -> RoundSamples:
-        answer = self.runner.measure(order, warm=0, warm_runs=warm_runs, timeout_s=seconds)
+    def measure_round(
+        self, order: Sequence[int], warm_runs: int, seconds: float, not_before: float = 0.0
+    ) -> RoundSamples:
+        answer = self.runner.measure(order, warm=0, warm_runs=warm_runs, timeout_s=seconds, not_before=not_before)
         self._must_pass(answer)
         return RoundSamples(
             tuple(answer.result["us"]), answer.result["method"], tuple(answer.result.get("once_us", ()))
@@ -115,7 +124,10 @@ class BaselineContender:
         self.name = name
         self._client = client
 
-    def measure_round(self, order: Sequence[int], warm_runs: int, seconds: float) -> RoundSamples:
+    def measure_round(
+        self, order: Sequence[int], warm_runs: int, seconds: float, not_before: float = 0.0
+    ) -> RoundSamples:
+        time.sleep(max(0.0, not_before - time.monotonic()))
         found = self._client.measure(order, warm_runs, seconds)
         if found.untimed:
             raise Dropped(Status.RUNTIME_ERROR, found.untimed)

@@ -19,6 +19,8 @@ LEAST, MOST, MOST_SHORT = 4, 96, 288
 LEAST_VERY_SLOW = 2
 SHORT_US, SLOW_US, VERY_SLOW_US = 50.0, 50_000.0, 500_000.0
 MOST_ROUNDS = 12
+ROUNDS_AGAIN = 6
+"""Rounds of the second measurement, which tells a difference of 2 %, not of a half."""
 MOST_SETS = 28
 """Buffer sets of one measurement, without the warm-up set."""
 LEAST_A_TURN = 3

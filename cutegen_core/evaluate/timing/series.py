@@ -9,7 +9,7 @@ a buffer set is slower by 0.6 % (a kernel of 128 µs) to 4 % (one of 11 µs).
 After each round the device rests for three times the round's work. Without rests a large product drives the device into
 its power limit, and one contender's consumption slows the next one down (bf16 products of 8192 on an H200: 1.37 ms with
 rests, 1.37 to 1.62 ms without; the driver names the cause only 0.1 s later). For all contenders alike, times are those
-of a device below that limit.
+of a device below that limit. Meanwhile outputs are checked and the next kernel's module is loaded.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Series:
         self._device = device
         held = max(len(sets) // _HELD_SHARE, min(1, len(sets) // 2))
         self._sets, self._held, self._monitor = sets[: len(sets) - held], sets[len(sets) - held :], monitor
-        self._rest_s = 0.0
+        self._rests_until = 0.0
         self._between, self._check = between, check
         self._candidate: Contender | None = None
         self.columns: list[Column] = []
@@ -113,8 +113,8 @@ class Series:
         for column in [c for c in self.columns if not any(c.rounds)]:
             self._drop(column, _THROTTLED)
 
-    def run(self, contenders: Sequence[Contender]) -> None:
-        """Measure all rounds; `untimed` lists the contenders that fail.
+    def run(self, contenders: Sequence[Contender], most_rounds: int = schedule.MOST_ROUNDS) -> None:
+        """Measure all rounds, at most so many; `untimed` lists the contenders that fail.
 
         Raises:
             Dropped: the first contender failed.
@@ -126,7 +126,7 @@ class Series:
         self.columns = [Column(c) for c in contenders if c.name in typical]
         count = schedule.count_rounds(typical[contenders[0].name])
         shares = {name: schedule.plan_share(us, count, self._sets) for name, us in typical.items()}
-        self._take_turns(shares, count)
+        self._take_turns(shares, min(count, most_rounds))
         self._measure_held_sets(shares[contenders[0].name])
         for column in self.columns:
             column.rounds += [()] * (count - len(column.rounds))
@@ -181,14 +181,14 @@ class Series:
 
     def _measure_round(self, column: Column, number: int | None, share: RoundShare) -> None:
         """Measure a round of one contender; number None does not count."""
-        time.sleep(self._rest_s)
-        begun = time.monotonic()
+        begun = max(time.monotonic(), self._rests_until)
         try:
-            taken = column.contender.measure_round(share.order, share.warm_runs, share.seconds)
+            taken = column.contender.measure_round(share.order, share.warm_runs, share.seconds, begun)
+            ended = time.monotonic()
             if number is not None:
                 column.add(number, taken, self._monitor.since(begun).throttled)
             work_s = (sum(taken.us) + share.warm_runs * taken.us[0]) / 1e6
-            self._rest_s = min(LONGEST_REST_S, REST_SHARE * work_s)
+            self._rests_until = ended + min(LONGEST_REST_S, REST_SHARE * work_s)
             if column.contender is self._candidate or column.contender.name == EXISTING:
                 self._check(share.order)
         except Dropped as dropped:

@@ -9,8 +9,8 @@
    loaded module; before each sample the outputs are poisoned and the L2 is flushed. After each round of the candidate
    the judge verifies its outputs at random positions that only the judge knows; those of the existing kernel too.
 5. Samples taken while heat throttled the clocks are dropped and counted.
-6. A fresh process measures the candidate again, one that takes half a second or more by a single run; a median more
-   than 2 % apart and beyond the noise is UNSTABLE.
+6. A fresh process measures the candidate again, in half as many rounds, and one that takes half a second or more by a
+   single run; a median more than 2 % apart and beyond the noise is UNSTABLE.
 
 This module needs no torch and no CUDA context: the judge and the runners are separate processes.
 """
@@ -295,7 +295,7 @@ class _Measurement:
         fresh.load(self.contest.candidate, sets)
         series = self._series(sets, monitor)
         if us < schedule.VERY_SLOW_US:
-            series.run([fresh])
+            series.run([fresh], schedule.ROUNDS_AGAIN)
         else:
             series.run_once(fresh, us)
         self._check_guards()

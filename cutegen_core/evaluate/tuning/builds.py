@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from types import TracebackType
 
 from cutegen_core.evaluate.port import CandidateEvaluator
-from cutegen_core.evaluate.stages.preparing import CompiledPoint, CompileRefusal
+from cutegen_core.evaluate.stages.machine_checks import CompileRefusal
+from cutegen_core.evaluate.stages.preparing import CompiledPoint
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
 from cutegen_core.evaluate.tuning.points import Point
 

@@ -3,7 +3,9 @@
 1. Most of CuTe's algebra of layouts has results that their types say alone. CuTe computes them nevertheless: the
    compiler emits and optimises thousands of functions that return nothing. Here such a function is instantiated for its
    type, its static assertions included, but not called. No line moves: what is added stands in front of a line.
-2. Half of CuTe's text is about the matrix instructions of Hopper's warpgroups and of Blackwell. A program that names
+2. CuTe asks variables which elements of a tuple are empty. NVRTC puts each into the cubin, which the driver links
+   whenever it loads the module: thousands for a tensor-core kernel. Here types say it.
+3. Half of CuTe's text is about the matrix instructions of Hopper's warpgroups and of Blackwell. A program that names
    none of them is compiled without it.
 """
 
@@ -32,13 +34,18 @@ _PARAMETER = re.compile(r"(\w+)(?=,|$)")
 _ARGUMENTS = re.compile(r"<[^<>]*>")
 # Each element of a tuple takes two functions, and a tuple is recognised by a search for what tells its size.
 _ELEMENT = re.compile(
-    r"return eso::getv_(?P<how>cr|r|rr)<I>\((?P<tuple>.*)\);|^template <class T>\nstatic constexpr bool is_tuple_v",
+    r"return eso::getv_(?P<how>cr|r|rr)<I>\((?P<tuple>.*)\);|^template <class T>\nstatic constexpr bool is_tuple_v"
+    r"|(?P<storage>^template <class\.\.\. T>\nusing ESO_t = )ESO<.*;",
     re.MULTILINE,
+)
+_STORAGE = (
+    "template <class First, class... Rest> struct ESO_of { "
+    "using type = ESO<cute::is_empty<First>::value, (cute::is_empty<Rest>::value && ...), First, Rest...>; }; "
 )
 _REFERENCE = {"cr": "const&", "r": "&", "rr": "&&"}
 
 _LAYOUT, _TUPLE = "cute/layout.hpp", "cute/container/tuple.hpp"
-CHANGES = {_LAYOUT: 33, _TUPLE: 4}
+CHANGES = {_LAYOUT: 33, _TUPLE: 5}
 """Headers that are rewritten -> how many places of the tested version."""
 
 _MATRIX = (
@@ -78,7 +85,7 @@ def rewrite(header: str, text: str) -> str:
     Raises:
         MachineError: it differs from that of the tested version.
     """
-    lean, changed = _FUNCTION.subn(_wrap, text) if header == _LAYOUT else _ELEMENT.subn(_find_at_once, text)
+    lean, changed = _FUNCTION.subn(_wrap, text) if header == _LAYOUT else _ELEMENT.subn(_simplify_tuple, text)
     if changed != CHANGES[header]:
         raise MachineError(f"{header} does not read as in the tested version. Install it: pip install {TESTED}")
     return lean
@@ -102,7 +109,9 @@ def _wrap(function: re.Match[str]) -> str:
     )
 
 
-def _find_at_once(found: re.Match[str]) -> str:
+def _simplify_tuple(found: re.Match[str]) -> str:
+    if found["storage"]:
+        return f"{_STORAGE}{found['storage']}typename ESO_of<T...>::type;"
     if not found["how"]:
         return f"template <class... T> struct is_tuple<tuple<T...>> : true_type {{}}; {found[0]}"
     reference = _REFERENCE[found["how"]]

@@ -20,6 +20,8 @@ _READS: Mapping[str, tuple[re.Pattern[str], str]] = {
     "warp": (re.compile(r"VIRTID|VIRTCFG|N?WARPID"), "the number of its hardware warp (warpid)"),
     "counter": (re.compile(r"PM\d*\w*|SNAP\w*"), "a performance counter"),
 }
+_NAMED = re.compile(rb"%(?:clock|globaltimer|n?smid|n?warpid|pm\d)")
+_PTX = b"\0.target sm_"
 _COMMUNICATES = re.compile(
     r"^(?:@!?U?P\w+ )?(?:ATOM|RED\b|REDG|MEMBAR|ERRBAR|CCTL|UTMA|UBLK|LD\S*\.STRONG|ST\S*\.STRONG)"
 )
@@ -33,6 +35,12 @@ def blocks_communicate(sass: str) -> bool:
         for kernel in parse_machine_code(sass)
         for instruction in kernel.instructions
     )
+
+
+def names_machine(cubin: bytes) -> bool:
+    """Tell whether the PTX in a cubin names something of the machine, or the cubin has no PTX: then the machine code
+    must be disassembled to know what it reads."""
+    return _PTX not in cubin or bool(_NAMED.search(cubin))
 
 
 def find_machine_reads(sass: str, declared: Collection[str]) -> tuple[Diagnostic, ...]:

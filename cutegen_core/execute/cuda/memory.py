@@ -120,11 +120,8 @@ class Buffer:
     def find_damage(self) -> Damage | None:
         """Return the damage to the guards, or None; call it while no kernel runs."""
         behind = driver.copy_out(self.address + self.nbytes, self.layout.tail)
-        if behind.strip(_PATTERN):
-            return Damage("behind", len(behind) - len(behind.lstrip(_PATTERN)) + 1)
         front = driver.copy_out(self._base, self.layout.offset)
-        clean = len(front) - len(front.rstrip(_PATTERN))
-        return Damage("in front of", clean + 1) if clean < len(front) else None
+        return find_damage(front, behind)
 
     def free(self) -> None:
         """Unmap and free the memory. Safe to call twice; after the context is lost it frees what it still can."""
@@ -135,6 +132,20 @@ class Buffer:
             cuda.cuMemAddressFree(self._base, self._reserved)
             cuda.cuMemRelease(self._handle)
             self._base = 0
+
+
+def find_damage(front: bytes | bytearray, behind: bytes | bytearray) -> Damage | None:
+    """Return the damage to the bytes in front of a tensor and behind it, or None."""
+    if not _is_intact(behind):
+        return Damage("behind", len(behind) - len(behind.lstrip(_PATTERN)) + 1)
+    if not _is_intact(front):
+        return Damage("in front of", len(front) - len(front.rstrip(_PATTERN)) + 1)
+    return None
+
+
+def _is_intact(guard: bytes | bytearray) -> bool:
+    """Compare as blocks of memory: Python's strip takes 3 ms a megabyte, of up to two a tensor."""
+    return guard == _PATTERN * len(guard)
 
 
 def _random_address() -> int:

@@ -104,6 +104,7 @@ class Runner:
         steps = RoundPlan(tuple(message["order"]), message["warm"], message["warm_runs"])
         deadline = time.monotonic() + message["timeout_s"]
         with self._load_module() as loaded:
+            time.sleep(max(0.0, message["not_before"] - time.monotonic()))
             once: tuple[float, ...] = ()
             if self.program.prepares:
                 self._protect(writable=True)

@@ -147,12 +147,20 @@ class RunnerProcess:
         request = {"op": "run", "set": index, "poison": poison, "calls": calls, "timeout_s": timeout_s}
         return self._request(request, timeout_s)
 
-    def measure(self, order: Sequence[int], *, warm: int = 0, warm_runs: int = 2, timeout_s: float) -> RunnerAnswer:
+    def measure(
+        self, order: Sequence[int], *, warm: int = 0, warm_runs: int = 2, timeout_s: float, not_before: float = 0.0
+    ) -> RunnerAnswer:
         """Load the module afresh and measure the device time of the sets in `order` (`measuring.Meter.measure`).
 
         The warm-up runs on another set. The answer's `result` has "us", a list of numbers, and "method".
+
+        Args:
+            not_before: the device rests until then, in the time of `time.monotonic`, while the module is loaded.
         """
-        request = {"op": "measure", "order": list(order), "warm": warm, "warm_runs": warm_runs, "timeout_s": timeout_s}
+        request = {
+            "op": "measure", "order": list(order), "warm": warm, "warm_runs": warm_runs, "timeout_s": timeout_s,
+            "not_before": not_before,
+        }  # fmt: skip
         return self._request(request, timeout_s)
 
     def read_log(self) -> str:

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from cutegen_core.evaluate.evaluator import Evaluator
-from cutegen_core.evaluate.stages.preparing import PlannedKernel, plan_candidate
+from cutegen_core.evaluate.stages.planning import PlannedKernel, plan_candidate
 from cutegen_core.evaluate.stages.watch import StageFailure
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.executors.cpu import CpuExecutor

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from cutegen_core.evaluate.timing import series, statistics
+from cutegen_core.evaluate.timing import schedule, series, statistics
 from cutegen_core.evaluate.timing.contenders import Dropped, RoundSamples
 from cutegen_core.evaluate.timing.series import Series
 from cutegen_core.execute.cuda.nvml import GpuState, Period
@@ -22,8 +22,10 @@ class Clocked:
     def __init__(self, name, us, *, fails_at=None, unseen_us=None, noise=0.002):
         self.name, self.us, self.fails_at, self.unseen_us, self.noise = name, us, fails_at, unseen_us, noise
         self.rounds, self.runs, self.seen, self.random = 0, 0, set(), random.Random(name)
+        self.not_before = []
 
-    def measure_round(self, order, warm_runs, seconds):
+    def measure_round(self, order, warm_runs, seconds, not_before=0.0):
+        self.not_before.append(not_before)
         self.rounds += 1
         self.runs += warm_runs + len(order)
         if self.rounds == self.fails_at:
@@ -137,12 +139,23 @@ def test_the_noise_is_that_of_the_kernels_whoever_is_missing(fails_at):
 
 
 def test_it_rests_after_each_round_as_long_as_that_one_has_worked(monkeypatch):
-    rests = []
-    monkeypatch.setattr(series.time, "sleep", rests.append)
-    measured(Clocked("candidate", 100.0), Clocked("eager", 1e4))
-    assert rests[0] == 0.0
-    assert rests[1] == pytest.approx(series.REST_SHARE * (8 + 20) * 100e-6, rel=0.05)
-    assert max(rests) == series.LONGEST_REST_S
+    """What is checked between two rounds takes the device's rest, and no longer."""
+    monkeypatch.setattr(series.time, "monotonic", lambda: 7.0)
+    candidate, eager = Clocked("candidate", 100.0), Clocked("eager", 1e4)
+    measured(candidate, eager)
+    assert candidate.not_before[:3] == [0.0, 0.0, 7.0]  # the first two only say how long it takes
+    rest_s = eager.not_before[2] - 7.0
+    assert rest_s == pytest.approx(series.REST_SHARE * (8 + 20) * 100e-6, rel=0.05)
+    assert max(candidate.not_before) == 7.0 + series.LONGEST_REST_S
+
+
+def test_the_second_measurement_takes_fewer_rounds_with_as_many_samples_each():
+    first, again = Clocked("candidate", 100.0), Clocked("candidate", 100.0)
+    once = measured(first).timings()[0]
+    found = Series("a GPU", SETS, Thermometer(COOL), lambda: None, lambda _: None)
+    found.run([again], schedule.ROUNDS_AGAIN)
+    assert found.timings()[0].n * schedule.MOST_ROUNDS == once.n * schedule.ROUNDS_AGAIN
+    assert again.rounds == first.rounds - (schedule.MOST_ROUNDS - schedule.ROUNDS_AGAIN)
 
 
 def test_a_slow_baseline_sits_rounds_out():

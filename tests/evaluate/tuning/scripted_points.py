@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from cutegen_core.evaluate.stages.preparing import CompiledPoint, CompileRefusal, PlannedKernel
+from cutegen_core.evaluate.stages.machine_checks import CompileRefusal
+from cutegen_core.evaluate.stages.planning import PlannedKernel
+from cutegen_core.evaluate.stages.preparing import CompiledPoint
 from cutegen_core.evaluate.stages.watch import SilentWatch, StageFailure
 from cutegen_core.evaluate.timing.contest import RaceResult
 from cutegen_core.execute.port import Built

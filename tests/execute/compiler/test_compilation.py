@@ -106,6 +106,13 @@ def test_the_first_answer_does_not_wait_for_the_precompiled_prelude(compiler, tm
     assert (again.sass, again.kernels, again.lowered) == (first.sass, first.kernels, first.lowered)
 
 
+def test_what_tuples_store_is_no_variable_of_the_cubin(compiler):
+    """Thousands of such variables were, each of which the driver linked whenever it loaded the module."""
+    result = compiler.compile(parse(RELU))
+    assert b"is_first_empty_v" not in result.cubin
+    assert b"is_rest_empty_v" not in result.cubin
+
+
 def test_a_good_kernel_brings_its_resources(compiler):
     result = compiler.compile(parse(RELU))
     assert (result.status, result.message) == (Status.PASSED, "")

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from cutegen_core.execute.cuda import health, lock
 from cutegen_core.execute.cuda.launching import LaunchRefused, pack
 from cutegen_core.execute.cuda.layout import FRONT_BYTES, Layout
+from cutegen_core.execute.cuda.memory import GUARD, Damage, find_damage
 from cutegen_core.execute.cuda.program import Function, PassedArgument, Program, make_program
 from cutegen_core.execute.cuda.runner_process import RunnerProcess
 from cutegen_core.execute.cuda.verdicts import judge_error
@@ -197,6 +198,25 @@ def test_a_tensor_ends_where_its_mapping_does(nbytes, alignment):
 
 
 # -- packing -----------------------------------------------------------------------------------------------------------
+
+
+INTACT = bytes([GUARD]) * 64
+
+
+@pytest.mark.parametrize(
+    ("front", "behind", "damage"),
+    [
+        (INTACT, INTACT[:8], None),
+        (b"", b"", None),
+        (INTACT[:-3] + b"\0" + INTACT[:2], b"", Damage("in front of", 3)),
+        (b"\0" + INTACT[1:], b"", Damage("in front of", 64)),
+        (INTACT, b"\0" + INTACT[:7], Damage("behind", 1)),
+        (INTACT[:-1] + b"\0", INTACT[:5] + b"\0\0" + INTACT[:1], Damage("behind", 6)),
+    ],
+)
+def test_damage_to_the_guards_is_told_by_its_distance(front, behind, damage):
+    assert find_damage(front, behind) == damage
+    assert find_damage(bytearray(front), bytearray(behind)) == damage
 
 
 @pytest.mark.parametrize(
