@@ -10,7 +10,7 @@ from cutegen_core.propose.playbook.values import NotInPlaybook, Value, constant
 from cutegen_core.records.graph import Node, Operand, Ref
 
 COVERED = (
-    "covered are elementwise chains with broadcasting, views, joins and pads, row reductions (sum, product, mean, max, "
+    "covered are elementwise chains with broadcasting, views, joins, pads and elements by index, row reductions (sum, product, mean, max, "
     "min, norm, variance, any, all, softmax, "
     "log-softmax, logsumexp, layer / rms / group norm) over one block of dimensions, matrix products, "
     "convolutions and poolings with an elementwise epilogue"
