@@ -183,19 +183,16 @@ class Terms:
         """Return the term of an element whose offset is computed: what its own coordinates make, and a product for each
         place."""
         source, places, sources = self._taken_of(value)
-        own = [ZERO] * len(value.dims)
-        offset = ["static_cast<{T}>({0}[{1}"]
-        operands = [self._pointer(source)]
-        for k, stride in enumerate(source.strides):
-            place, axis = places[k], sources[k]
+        own, factors = [ZERO] * len(value.dims), list[str]()
+        for stride, place, axis in zip(source.strides, places, sources, strict=True):
             if place is not None:
-                offset.append(f"{{{len(operands) + 1}}} * {{{len(operands) + 2}}}")
-                operands += [self.at(place, _aligned(place, value, coordinates)), self._number(stride)]
+                factors += [self.at(place, _aligned(place, value, coordinates)), self._number(stride)]
             elif axis is not None:
                 own[axis] = own[axis].plus(stride) if own[axis].size else stride
-        beside = Load(value.dims, "int64", POSITIONS, tuple(own), source.offset)
-        operands.insert(1, self._load(beside, coordinates))
-        return self._formula(" + ".join(offset) + "])", operands, COMPUTE_TYPE[value.dtype])
+        beside = self._load(Load(value.dims, "int64", POSITIONS, tuple(own), source.offset), coordinates)
+        products = "".join(f" + {{{k}}} * {{{k + 1}}}" for k in range(2, 2 + len(factors), 2))
+        code = f"static_cast<{{T}}>({{0}}[{{1}}{products}])"
+        return self._formula(code, [self._pointer(source), beside, *factors], COMPUTE_TYPE[value.dtype])
 
     def _taken_of(self, value: Taken) -> tuple[Load, Sequence[Value | None], Sequence[int | None]]:
         """Return the tensor in memory that is read, and for each of its dimensions what indexes it."""
