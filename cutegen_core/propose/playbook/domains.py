@@ -21,12 +21,13 @@ from cutegen_core.propose.playbook.values import (
     Move,
     Reduce,
     Reshape,
+    Taken,
     Value,
     agree,
     reductions,
 )
 
-_OWN_REGION = (Accumulated, DotProductAttention, Reshape, Flip, Join)
+_OWN_REGION = (Accumulated, DotProductAttention, Reshape, Flip, Join, Taken)
 """What other kernels write, or what is not addressed element by element."""
 
 
@@ -123,7 +124,7 @@ def is_made_of(value: Value, other: Value) -> bool:
         one = pending.pop()
         if id(one) in seen:
             continue
-        if one == other or isinstance(one, Accumulated | DotProductAttention | Join):
+        if one == other or isinstance(one, Accumulated | DotProductAttention | Join | Taken):
             return True
         seen.add(id(one))
         operands = one.operands if isinstance(one, Compute) else ()

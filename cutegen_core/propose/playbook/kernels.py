@@ -28,6 +28,8 @@ class RegionKernel(ABC):
         names = term_names(region, naming)
         self._parameters = Parameters({s.out.tensor for s in region.stores}, naming)
         self._lay_out()
+        self.pointers = [self._parameters.point_to(*each) for each in region.terms.pointers.items()]
+        names |= {f"source{k}": pointer for k, (_, pointer) in enumerate(self.pointers)}
         self.sizes: dict[str, str] = {}
         for size, (ctype, expression) in region.terms.sizes.items():
             names[size] = self._parameters.number(size, expression, ctype)
@@ -95,7 +97,7 @@ class ElementwiseKernel(RegionKernel):
     def call(self, index: str, fragment: str = "") -> str:
         """Return the device functions' arguments at one element; `fragment` names flat tensors held in registers."""
         loads = [f"static_cast<{t.ctype}>({_read(t, index, fragment)})" for t in self.statements.loads]
-        return ", ".join([*loads, *self.sizes])
+        return ", ".join([*loads, *self.sizes, *(name for _, name in self.pointers)])
 
     def results(self, index: str, fragment: str = "") -> list[tuple[TensorText, str]]:
         """Return each result's tensor, and the call that computes its element."""
@@ -112,6 +114,7 @@ class ElementwiseKernel(RegionKernel):
         lines = [f"  {t.ctype} const {t.name} = {t.code};" for t in self.statements.of(result) if t.tensor is None]
         taken = [f"{t.ctype} {t.name}" for t in self.statements.loads]
         taken += [f"{ctype} {name}" for name, ctype in self.sizes.items()]
+        taken += [f"{ctype} {name}" for ctype, name in self.pointers]
         body = "\n".join([*lines, f"  return {result.root};"])
         return f"__device__ {result.ctype} {name}({', '.join(taken)}) {{\n{body}\n}}\n"
 

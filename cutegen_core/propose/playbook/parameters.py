@@ -104,6 +104,7 @@ class Parameters:
         self._written, self._naming = written, naming
         self._tensors: list[tuple[TensorAccess, TensorText]] = []
         self._numbers: dict[str, str] = {}
+        self._read: dict[str, str] = {}
 
     @property
     def tensors(self) -> list[TensorText]:
@@ -131,7 +132,12 @@ class Parameters:
 
     @property
     def _pointers(self) -> dict[str, str]:
-        return {a.tensor: a.dtype for a, _ in self._tensors if not a.counted}
+        return self._read | {a.tensor: a.dtype for a, _ in self._tensors if not a.counted}
+
+    def point_to(self, tensor: str, dtype: str) -> tuple[str, str]:
+        """Add a tensor that is read at computed offsets, and return the pointer's type and name."""
+        self._read[tensor] = dtype
+        return f"{ELEMENT[dtype]} const*", self._naming.tensor(tensor)
 
     def tensor_of(self, access: TensorAccess | None) -> TensorText | None:
         return next((t for a, t in self._tensors if a is access), None)
@@ -165,7 +171,8 @@ class Parameters:
     def nested(self, modes: Sequence[Mode], access: TensorAccess, whole: str = "") -> Nested:
         """Return merged modes, fastest first; a single mode stays flat, its extent called `whole` if given."""
         extents = [whole if len(modes) == 1 and whole else self._extent(m.extent) for m in reversed(modes)]
-        strides = [self._stride(m.stride(access), access.tensor) for m in reversed(modes)]
+        name = "place" if access.counted else access.tensor
+        strides = [self._stride(m.stride(access), name) for m in reversed(modes)]
         if len(modes) == 1:
             return Nested(extents[0], strides[0])
         return Nested(f"make_shape({', '.join(extents)})", f"make_stride({', '.join(strides)})")

@@ -263,7 +263,7 @@ class Planner:
 
     def _elementwise(self, values: Sequence[Value], stores: Sequence[Load]) -> Region:
         symbols = [f"o{k}" for k in range(len(values[0].dims))]
-        terms = Terms(dict(zip(symbols, values[0].dims, strict=True)), self.materialise, fast=self.fast)
+        terms = Terms(dict(zip(symbols, values[0].dims, strict=True)), self.materialise, fast=self.fast, takes=True)
         made = tuple(
             RegionResult(terms.at(v, symbols), _access(s, symbols)) for v, s in zip(values, stores, strict=True)
         )
@@ -277,7 +277,7 @@ class Planner:
     def _over_rows(self, kind: Kind, domain: Domain, values: Sequence[Value], stores: Sequence[Load]) -> Region:
         outer = {s: d for s, d in zip(domain.symbols, domain.dims, strict=True) if s and s.startswith("o")}
         reduced = {s: d for s, d in zip(domain.symbols, domain.dims, strict=True) if s and s.startswith("r")}
-        terms = Terms({**outer, **reduced}, self.materialise, fast=self.fast)
+        terms = Terms({**outer, **reduced}, self.materialise, fast=self.fast, takes=kind is Kind.STRIPS)
         made = []
         for value, store in zip(values, stores, strict=True):
             coordinates = domain.coordinates(value)

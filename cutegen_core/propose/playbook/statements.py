@@ -138,7 +138,7 @@ class Statements:
         return TermText(self._names[term.name], term.ctype, self._renamed(term.code), tensor, term.varies)
 
     def _renamed(self, code: str) -> str:
-        return re.sub(r"\b(?:v|count)\d*\b", lambda m: self._names.get(m[0], m[0]), code)
+        return re.sub(r"\b(?:v|count|source)\d*\b", lambda m: self._names.get(m[0], m[0]), code)
 
 
 def term_names(region: Region, naming: Naming) -> dict[str, str]:

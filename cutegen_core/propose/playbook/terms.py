@@ -27,6 +27,7 @@ from cutegen_core.propose.playbook.values import (
     Reduce,
     Scan,
     Size,
+    Taken,
     Value,
     agree,
     backwards,
@@ -91,6 +92,9 @@ class Terms:
             scan.
         sizes: numbers that depend on the workload and become kernel arguments: name -> (type, expression).
         fast: use approximate intrinsics where there are some.
+        takes: elements at places that other tensors hold are read here, through a pointer; otherwise they are copied by
+            a kernel of their own.
+        pointers: such tensors, with their dtypes; in C++ the first is "source0".
     """
 
     extents: Mapping[str, Extent]
@@ -99,6 +103,8 @@ class Terms:
     terms: dict[str, Term] = field(default_factory=dict)
     sizes: dict[str, tuple[str, str]] = field(default_factory=dict)
     fast: bool = False
+    takes: bool = False
+    pointers: dict[str, str] = field(default_factory=dict)
     _known: dict[tuple[object, ...], str] = field(default_factory=dict)
 
     @property
@@ -127,6 +133,8 @@ class Terms:
                 return self._compute(value, coordinates)
             case Reduce():
                 return self._reduce(value, coordinates)
+            case Taken() if self.takes:
+                return self._take(value, coordinates)
             case Flip():
                 return self._load(backwards(self.materialise(value.operand), value.axis), coordinates)
             case Scan() if value is self.accumulator:
@@ -163,11 +171,44 @@ class Terms:
         return self._term(key, COMPUTE_TYPE[value.dtype], access=access, varies=varies)
 
     def _compute(self, value: Compute, coordinates: Sequence[Coordinate]) -> str:
-        operands = tuple(self.at(o, _aligned(o, value, coordinates)) for o in value.operands)
-        ctype = COMPUTE_TYPE[value.dtype]
-        code = fill(value.code, operands, ctype, fast=self.fast)
+        operands = [self.at(o, _aligned(o, value, coordinates)) for o in value.operands]
+        return self._formula(value.code, operands, COMPUTE_TYPE[value.dtype])
+
+    def _formula(self, formula: str, operands: Sequence[str], ctype: str) -> str:
+        code = fill(formula, tuple(operands), ctype, fast=self.fast)
         needs = tuple(o for o in operands if o in self.terms or o == "acc")
         return self._term(("compute", ctype, code), ctype, code=code, needs=needs, **self._inherited(needs))
+
+    def _take(self, value: Taken, coordinates: Sequence[Coordinate]) -> str:
+        """Return the term of an element whose offset is computed: what its own coordinates make, and a product for each
+        place."""
+        source, places, sources = self._taken_of(value)
+        own, factors = [ZERO] * len(value.dims), list[str]()
+        for stride, place, axis in zip(source.strides, places, sources, strict=True):
+            if place is not None:
+                factors += [self.at(place, _aligned(place, value, coordinates)), self._number(stride)]
+            elif axis is not None:
+                own[axis] = own[axis].plus(stride) if own[axis].size else stride
+        beside = self._load(Load(value.dims, "int64", POSITIONS, tuple(own), source.offset), coordinates)
+        products = "".join(f" + {{{k}}} * {{{k + 1}}}" for k in range(2, 2 + len(factors), 2))
+        code = f"static_cast<{{T}}>({{0}}[{{1}}{products}])"
+        return self._formula(code, [self._pointer(source), beside, *factors], COMPUTE_TYPE[value.dtype])
+
+    def _taken_of(self, value: Taken) -> tuple[Load, Sequence[Value | None], Sequence[int | None]]:
+        """Return the tensor in memory that is read, and for each of its dimensions what indexes it."""
+        operand, places, sources = value.operand, value.places, value.sources
+        while isinstance(operand, Move):
+            places = tuple(None if s is None else places[s] for s in operand.sources)
+            sources = tuple(None if s is None else sources[s] for s in operand.sources)
+            operand = operand.operand
+        return self.materialise(operand), places, sources
+
+    def _pointer(self, source: Load) -> str:
+        self.pointers.setdefault(source.tensor, source.dtype)
+        return f"source{list(self.pointers).index(source.tensor)}"
+
+    def _number(self, extent: Extent) -> str:
+        return f"{extent.text}L" if extent.text.isdigit() else self._size(Size((), "int64", extent.text))
 
     def _inherited(self, needs: Sequence[str]) -> dict[str, object]:
         known = [self.terms[n] for n in needs if n in self.terms]

@@ -23,6 +23,7 @@ from cutegen_core.propose.playbook.values import (
     Reduce,
     Reshape,
     Scan,
+    Taken,
     Value,
     reductions,
 )
@@ -79,6 +80,10 @@ class _Choice:
             case Reduce():
                 rebuilt = replace(value, operand=self.of(value.operand))
                 return rebuilt if self._simplest else _in_two(rebuilt)
+            case Taken():
+                return replace(
+                    value, operand=self.of(value.operand), places=tuple(p and self.of(p) for p in value.places)
+                )
             case Move() | Reshape() | Scan() | Flip():
                 return replace(value, operand=self.of(value.operand))
         return value

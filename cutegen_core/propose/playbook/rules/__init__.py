@@ -17,6 +17,7 @@ from cutegen_core.propose.playbook.rules import (
     reductions,
     scans,
     special,
+    taken,
     views,
     windows,
 )
@@ -37,6 +38,7 @@ RULES: Mapping[str, Rule] = {
     **reductions.RULES,
     **losses.RULES,
     **places.RULES,
+    **taken.RULES,
     **normalisation.RULES,
     **products.RULES,
     **einsum.RULES,

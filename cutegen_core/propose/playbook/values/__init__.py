@@ -40,6 +40,7 @@ from cutegen_core.propose.playbook.values.nodes import (
     Reshape,
     Scan,
     Size,
+    Taken,
     Value,
 )
 from cutegen_core.propose.playbook.values.reshaping import plain, regroup, reshape, reshaped
@@ -82,6 +83,7 @@ __all__ = [
     "Sized",
     "SizedFloat",
     "SizedInt",
+    "Taken",
     "Value",
     "agree",
     "backwards",

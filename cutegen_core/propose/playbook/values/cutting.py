@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cutegen_core.propose.playbook.values.extents import ZERO, Extent, NotInPlaybook, agree, combined, product
-from cutegen_core.propose.playbook.values.nodes import Compute, Flip, Load, Move, Product, Reduce, Reshape, Scan, Value
+from cutegen_core.propose.playbook.values.nodes import (
+    Compute,
+    Flip,
+    Load,
+    Move,
+    Product,
+    Reduce,
+    Reshape,
+    Scan,
+    Taken,
+    Value,
+)
 from cutegen_core.propose.playbook.values.reshaping import parts_of, reshaped
 
 _NO_PART = "a part of a scan, a convolution or a reshaped result is not in the playbook"
@@ -68,12 +79,13 @@ def _cut(value: Value, axis: int, cut: _Cut) -> Value:
                 return replace(value, dims=dims)
             return replace(value, dims=dims, operand=_cut(value.operand, value.sources.index(axis), cut))
         case Compute():
-            lead = [len(value.dims) - len(o.dims) for o in value.operands]
-            parts = (
-                _cut(o, axis - shift, cut) if axis >= shift and not o.dims[axis - shift].single else o
-                for o, shift in zip(value.operands, lead, strict=True)
-            )
-            return replace(value, dims=dims, operands=tuple(parts))
+            return replace(value, dims=dims, operands=tuple(_cut_along(o, value, axis, cut) for o in value.operands))
+        case Taken():
+            places = tuple(place and _cut_along(place, value, axis, cut) for place in value.places)
+            operand = value.operand
+            for own, source in enumerate(value.sources):
+                operand = _cut(operand, own, cut) if source == axis else operand
+            return replace(value, dims=dims, operand=operand, places=places)
         case Reduce() if axis not in value.axes:
             return replace(value, dims=dims, operand=_cut(value.operand, axis, cut))
         case Product():
@@ -82,6 +94,12 @@ def _cut(value: Value, axis: int, cut: _Cut) -> Value:
         case Reshape():
             return reshaped(_cut_operand(value, axis, cut), dims)
     raise NotInPlaybook(_NO_PART)
+
+
+def _cut_along(operand: Value, whole: Value, axis: int, cut: _Cut) -> Value:
+    """Return the part of an operand that a part of the whole has; one that is broadcast there stays."""
+    own = axis - len(whole.dims) + len(operand.dims)
+    return operand if own < 0 or operand.dims[own].single else _cut(operand, own, cut)
 
 
 def _cut_operand(value: Reshape, axis: int, cut: _Cut) -> Value:

@@ -127,6 +127,21 @@ class Flip(Value):
 
 
 @dataclass(frozen=True, eq=False)
+class Taken(Value):
+    """Elements of the operand at places that other tensors hold.
+
+    Attributes:
+        places: for each dimension of the operand the tensor of its coordinates, broadcast to this value's extents, or
+            None.
+        sources: for each of the others the dimension of this value that it is indexed by (None: always 0).
+    """
+
+    operand: Value
+    places: tuple[Value | None, ...]
+    sources: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Join(Value):
     """Values one after the other along `axis`."""
 
