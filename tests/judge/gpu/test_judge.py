@@ -201,7 +201,7 @@ class HostRunner:
             relu(self.sets[index])
         return RunnerAnswer(Status.PASSED)
 
-    def measure(self, order, *, warm, warm_runs, timeout_s):
+    def measure(self, order, *, warm, warm_runs, timeout_s, not_before):
         for index in order:
             array(next(each for each in self.sets[index] if each.name == "out"))[:] = -1.0  # the runner's poison
             self.run(index, calls=1, timeout_s=timeout_s)
