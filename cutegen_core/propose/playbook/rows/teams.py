@@ -121,8 +121,10 @@ def _render(k: RowsKernel, rows: LongRows, whole: str, mail: str) -> tuple[str, 
     """Return the kernel's text, and how many reductions the blocks of a team tell one another."""
     folds = list(folds_of(k.statements.passes, rows.walks))
     numbers = {r.name: n for n, r in enumerate(r for fold in folds for r in fold.reductions)}
+    walks = [*(fold.tensors for fold in folds), rows.walks[-1]]
+    others = [[t for t in walk if t not in rows.kept] for walk in walks]
     code = render(
-        "rows_teams.cu.j2", k=k, long=rows, folds=folds, numbers=numbers, whole=whole, mail=mail, per_sm=_PER_SM,
-        line=_LINE,
+        "rows_teams.cu.j2", k=k, long=rows, folds=folds, others=others, numbers=numbers, whole=whole, mail=mail,
+        per_sm=_PER_SM, line=_LINE,
     )  # fmt: skip
     return code, len(numbers)
