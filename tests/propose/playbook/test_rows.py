@@ -337,8 +337,6 @@ def test_vectors_of_results_are_right(case: str, shared: SharedTools, tmp_path: 
     assert_right(AMONG_COLUMNS[case], [last], AMONG_COLUMNS[case].workloads, shared, tmp_path)
 
 
-NEVER = 1000
-"""Blocks of a team that no device has, so that clusters have all rows."""
 # Rows of more than 100 KB, and short ones, of which some blocks of a cluster have no part.
 CLUSTERED = {
     "softmax, one row of which has nothing but -inf": ({"CLUSTER": 8, "KEEP": 12800}, problem(
@@ -364,7 +362,7 @@ def test_a_cluster_keeps_a_long_row(case: str, shared: SharedTools, tmp_path: Pa
     params, one = CLUSTERED[case]
     last = variants_of(one, shared, tmp_path, Target(DEVICE))[-1]
     workloads = one.workloads[1:] if case.startswith("softmax") else one.workloads
-    params = {"TEAM": NEVER, **params}
+    params = {"TEAM": 1, **params}
     assert_right(one, [last], workloads, shared, tmp_path, params=params, compiled=case.startswith("root"))
 
 
@@ -392,7 +390,7 @@ SHARED = {
     "groups with a weight for each channel": ({"TEAM": 4, "RING": 4608, "TEAMS": 1}, problem(
         "F.group_norm(x, 2, w, w)", {"R": 1, "C": 8, "D": 16900}, {"R": 3, "C": 4, "D": 6},
         x="torch.randn(R, C, D) + 400", w="torch.randn(C)")),
-    "the logarithm of a sum of exponentials, doubles, by one block": ({"TEAM": 1, "RING": 6656}, problem(
+    "the logarithm of a sum of exponentials, doubles, of many rows": ({"TEAM": 2, "RING": 6656}, problem(
         "torch.logsumexp(x, 1)", {"R": 600, "C": 13314}, {"R": 4, "C": 61}, x="torch.randn(R, C).double()")),
 }  # fmt: skip
 
@@ -406,7 +404,7 @@ def test_a_team_keeps_one_row_after_the_other(case: str, shared: SharedTools, tm
     file = kernel_file.parse(last.source)
     suffix = "2" if "TEAM2" in file.defaults() else ""
     params = {f"{name}{suffix}": value for name, value in {"TEAM_EACH": 1, **params}.items()}
-    workloads = one.workloads[1:] if case.endswith("one block") else one.workloads
+    workloads = one.workloads[1:] if case.endswith("many rows") else one.workloads
     for workload in workloads:
         signature = shared.reference(one, tmp_path).signature(workload)
         assert file.plan(signature, DEVICE, {**file.defaults(), **params}).launches[-1].cooperative, workload.name
@@ -415,9 +413,8 @@ def test_a_team_keeps_one_row_after_the_other(case: str, shared: SharedTools, tm
 
 @pytest.mark.parametrize(
     ("rows", "columns", "arch", "chosen"),
-    [(2048, 262144, "sm_90a", 14), (1024, 393216, "sm_90a", 20), (20, 65536, "sm_90a", 13),
-     (64, 1 << 22, "sm_90a", 264), (300, 1 << 23, "sm_90a", None), (300, 20000, "sm_90a", None),
-     (300, 65536, "sm_80", 5), (300, 65536, "sm_89", 9)],
+    [(1024, 393216, "sm_90a", 20), (20, 65536, "sm_90a", 13), (64, 1 << 22, "sm_90a", 264),
+     (300, 1 << 23, "sm_90a", None), (300, 20000, "sm_90a", None), (300, 65536, "sm_80", 5), (300, 65536, "sm_89", 9)],
 )  # fmt: skip
 def test_a_team_has_as_many_blocks_as_keep_a_row_and_of_few_rows_all_of_the_device(
     rows: int, columns: int, arch: str, chosen: int | None, shared: SharedTools, tmp_path: Path
@@ -430,6 +427,26 @@ def test_a_team_has_as_many_blocks_as_keep_a_row_and_of_few_rows_all_of_the_devi
         plan = file.plan(shared.reference(case, tmp_path).signature(case.workloads[0]), KNOWN[arch])
         assert plan.launches[0].cooperative
         assert plan.launches[0].grid[0] % chosen == 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "arch", "by_teams"),
+    [(65536, "sm_90a", False), (262144, "sm_90a", False), (280000, "sm_90a", True), (65536, "sm_120a", False),
+     (262144, "sm_120a", True), (65536, "sm_80", True)],
+)  # fmt: skip
+def test_clusters_have_the_rows_of_which_they_keep_three_quarters_and_the_tuner_may_try_the_other_kernel(
+    columns: int, arch: str, by_teams: bool, shared: SharedTools, tmp_path: Path
+) -> None:
+    case = problem("torch.softmax(x, 1)", {"R": 300, "C": columns}, {"R": 3, "C": 37}, **DRAW)
+    file = kernel_file.parse(variants_of(case, shared, tmp_path, Target(KNOWN[arch]))[-1].source)
+    signature = shared.reference(case, tmp_path).signature(case.workloads[0])
+    sizes = next(p.values for p in file.params if p.name == "TEAM")
+    chosen = {team: file.plan(signature, KNOWN[arch], {**file.defaults(), "TEAM": team}) for team in sizes}
+    assert file.plan(signature, KNOWN[arch]).launches[0].cooperative is by_teams
+    assert {plan.launches[0].cooperative for plan in chosen.values()} == {False, True}
+    tuned = {p.name for p in file.params if len(p.values) > 1}
+    assert ("RING" in tuned) is by_teams
+    assert ("EACH" in tuned) is not by_teams
 
 
 @pytest.mark.parametrize(

@@ -53,12 +53,29 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: T
     size = rows.bytes_kept
     shared = length * size > _TWO_BLOCKS
     team = wanted_team(k, rows, target) if shared else None
+    first, teams = len(piece.params), team is not None and not _suits_clusters(k, length * size, target)
     if team:
-        when = add_teams(piece, k, rows, team, when, target)
-    first = len(piece.params)
+        when = add_teams(piece, k, rows, team, when, target, chosen=teams)
+    second = len(piece.params)
     _add_rows(piece, k, rows, length * size if shared and target.cluster_sizes else 0, when, target)
-    if team:  # no choice is left to what its sizes do not take
-        piece.params[first:] = [replace(p, values=(p.default,)) for p in piece.params[first:]]
+    if team:  # no choice is left to the kernel that has no such rows, but that of having them
+        idle = range(second, len(piece.params)) if teams else range(first + 1, second)
+        for n in idle:
+            piece.params[n] = replace(piece.params[n], values=(piece.params[n].default,))
+
+
+def _suits_clusters(k: RowsKernel, row_bytes: int, target: Target) -> bool:
+    """Return whether clusters rather than teams have rows of so many bytes.
+
+    A cluster reads twice what its blocks do not keep. On an H100 (`benchmarks.kernels.rows`) a team, whose blocks wait
+    for one another, takes a tenth longer than a cluster that keeps its row: as long as one that reads a fifth of what
+    it reads and writes once more, that is two fifths of the row. A quarter leaves room for devices with more bandwidth,
+    which the waits cost more. Clusters of few rows leave blocks idle.
+    """
+    kept = max(target.cluster_sizes, default=0) and _MOST_BLOCKS * _most_kept(target)
+    blocks = _MOST_BLOCKS * prod(mode.extent.size for mode in k.region.outer)
+    assert target.device is not None
+    return row_bytes * 3 <= kept * 4 and blocks >= 2 * target.device.sm_count
 
 
 def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, when: str, target: Target) -> None:
@@ -83,9 +100,13 @@ def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, whe
 def _add_cluster(piece: RegionText, row_bytes: int, target: Target) -> str:
     """Add how many blocks share a row: as few as keep all of it."""
     piece.includes.append("cooperative_groups.h")
-    most = min(_TWO_BLOCKS, target.smem_max // 2 - _OTHERS)
-    blocks = next((n for n in target.cluster_sizes if row_bytes <= n * most), _MOST_BLOCKS)
+    blocks = next((n for n in target.cluster_sizes if row_bytes <= n * _most_kept(target)), _MOST_BLOCKS)
     return piece.param("CLUSTER", min(blocks, _MOST_BLOCKS), *target.cluster_sizes, emulator=_EMULATED)
+
+
+def _most_kept(target: Target) -> int:
+    """Return the bytes of a row that a block of a cluster keeps."""
+    return min(_TWO_BLOCKS, target.smem_max // 2 - _OTHERS)
 
 
 def _add_kept(piece: RegionText, k: RowsKernel, size: int, length: int, cluster: str) -> str:

@@ -18,7 +18,7 @@ from cutegen_core.propose.playbook.writing import LaunchText, RegionText, Scratc
 
 _PER_SM = 2
 """Blocks of an SM: one reads or writes while the other one waits."""
-_THREADS, _EACH = 256, 2
+_THREADS, _EACH, _FEWEST_THREADS = 512, 2, 256
 _OTHERS = 4 << 10
 """Bytes of shared memory left to the reductions of a block, and to the system."""
 _LEAST = 16 << 10
@@ -28,6 +28,8 @@ _FILLED = 3, 4
 _LINE = 8
 """Vectors of which a share is a multiple, so that no two blocks write the same lines of memory."""
 _EMULATED, _MOST_TEAMS = 2, 1024
+NO_TEAM = 1
+"""Blocks of a team where clusters have all rows."""
 
 
 class Team(NamedTuple):
@@ -43,13 +45,13 @@ def wanted_team(k: RowsKernel, rows: LongRows, target: Target) -> Team | None:
     copied = all(k.width * rows.size(t) in (4, 8, 16) for t in rows.kept)
     if target.device is None or not vector or not copied:
         return None
-    chunk, most = _THREADS * _EACH, _PER_SM * target.device.sm_count
+    chunk, most = _FEWEST_THREADS * _EACH, _PER_SM * target.device.sm_count
     ring = (target.smem_max // _PER_SM - _OTHERS) // (chunk * vector) * chunk
     row = prod(mode.extent.size for mode in k.region.reduced) * rows.bytes_kept
-    if row > most * (ring - chunk) * vector:
+    if row > most * (ring - _THREADS * _EACH) * vector:
         return None
     fewest = -(-row * _FILLED[1] // (ring * vector * _FILLED[0]))
-    blocks = max(fewest, min(most // prod(mode.extent.size for mode in k.region.outer), row // _LEAST))
+    blocks = max(fewest, _EMULATED, min(most // prod(mode.extent.size for mode in k.region.outer), row // _LEAST))
     return Team(most // (most // min(most, blocks)), ring)
 
 
@@ -63,13 +65,16 @@ class _Choices(NamedTuple):
     teams: str
 
 
-def add_teams(piece: RegionText, k: RowsKernel, rows: LongRows, team: Team, when: str, target: Target) -> str:
+def add_teams(
+    piece: RegionText, k: RowsKernel, rows: LongRows, team: Team, when: str, target: Target, *, chosen: bool
+) -> str:
     """Add the kernel, and its launch for rows that teams keep; return the condition under which there are others.
 
     Args:
         when: the condition under which rows are long; none: they always are.
+        chosen: whether teams have these rows unless the tuner finds otherwise.
     """
-    p = _add_choices(piece, team, target)
+    p = _add_choices(piece, team, target, chosen=chosen)
     smem = f"{p.ring} * {k.width * rows.bytes_kept}"
     room = f"sm_count * min({_PER_SM}, smem_max // ({smem} + {_OTHERS}))"
     teams, fits = _name_teams(k, p, room), _name_fits(k, p, room)
@@ -85,24 +90,27 @@ def add_teams(piece: RegionText, k: RowsKernel, rows: LongRows, team: Team, when
     return others
 
 
-def _add_choices(piece: RegionText, team: Team, target: Target) -> _Choices:
-    chosen = _Choices(
-        piece.param("TEAM", team.blocks, *_team_sizes(team, target), emulator=_EMULATED),
-        piece.param("RING", team.ring, team.ring, 2 * team.ring + _THREADS * _EACH),
-        piece.param("TEAM_THREADS", _THREADS, 256, 512),
-        piece.param("TEAM_EACH", _EACH, 1, 2, 4),
-        piece.param("TEAMS", _MOST_TEAMS, emulator=_EMULATED),
-    )
-    piece.where.append(f"{chosen.threads} * {chosen.each} <= {chosen.ring}")
-    return chosen
+def _add_choices(piece: RegionText, team: Team, target: Target, *, chosen: bool) -> _Choices:
+    first = len(piece.params)
+    if chosen:
+        piece.param("TEAM", team.blocks, *_team_sizes(team, target), emulator=_EMULATED)
+    else:
+        piece.param("TEAM", NO_TEAM, NO_TEAM, team.blocks)
+    piece.param("RING", team.ring, team.ring, 2 * team.ring + _FEWEST_THREADS * _EACH)
+    piece.param("TEAM_THREADS", _THREADS, _FEWEST_THREADS, _THREADS)
+    piece.param("TEAM_EACH", _EACH, 1, 2, 4)
+    piece.param("TEAMS", _MOST_TEAMS, emulator=_EMULATED)
+    names = _Choices(*(param.name for param in piece.params[first:]))
+    piece.where.append(f"{names.threads} * {names.each} <= {names.ring}")
+    return names
 
 
 def _team_sizes(team: Team, target: Target) -> list[int]:
-    """Return sizes to try: as many blocks as make somewhat fewer or more teams; 1, which leaves most rows to others."""
+    """Return sizes to try: as many blocks as make somewhat fewer or more teams, and none."""
     assert target.device is not None
     most = _PER_SM * target.device.sm_count
     counts = {max(1, most // team.blocks * n // 4) for n in (2, 3, 4, 5)}
-    return sorted({1, _EMULATED, team.blocks, *(most // n for n in counts)})
+    return sorted({NO_TEAM, _EMULATED, team.blocks, *(most // n for n in counts)})
 
 
 def _name_teams(k: RowsKernel, p: _Choices, room: str) -> str:
@@ -114,7 +122,8 @@ def _name_fits(k: RowsKernel, p: _Choices, room: str) -> str:
     """Name the condition that a team keeps its row, and is there at once."""
     share = f"round_up(ceil_div({k.cols} // {k.width}, {p.blocks}), {_LINE})"
     chunk = f"({p.threads} * {p.each})"
-    return k.naming.let("fits", f"ceil_div({share}, {chunk}) <= {p.ring} // {chunk} and {p.blocks} <= {room}")
+    enough = f"{p.blocks} > {NO_TEAM} and ceil_div({share}, {chunk}) <= {p.ring} // {chunk}"
+    return k.naming.let("fits", f"{enough} and {p.blocks} <= {room}")
 
 
 def _render(k: RowsKernel, rows: LongRows, whole: str, mail: str) -> tuple[str, int]:
