@@ -384,12 +384,21 @@ SHARED = {
     "root mean square of pairs, and the largest": ({"TEAM": 7, "RING": 1024, "TEAM_EACH": 4}, problem(
         "((x + y) * torch.rsqrt((x * y).square().mean(1, keepdim=True) + 1e-5), x.abs().amax(1))",
         {"R": 3, "C": 26624}, {"R": 9, "C": 13}, x="torch.randn(R, C)", y="torch.randn(R, C).half()")),
+    "softmax, a row of which is reduced before the last one is written": (
+        {"TEAM": 3, "RING": 4864, "TEAM_AHEAD": 1}, problem(
+            "torch.softmax(x, 1)", {"R": 9, "C": 26632}, {"R": 5, "C": 4103}, **DRAW)),
     "softmax with a mask": ({"TEAM": 3, "RING": 2560}, problem(
         "torch.softmax(x.masked_fill(m, -torch.inf), 1)", {"R": 5, "C": 27000}, {"R": 7, "C": 2},
         x="torch.randn(R, C)", m="(torch.rand(R, C) > 0.5) & (torch.arange(C) > 0)")),
     "groups with a weight for each channel": ({"TEAM": 4, "RING": 4608, "TEAMS": 1}, problem(
         "F.group_norm(x, 2, w, w)", {"R": 1, "C": 8, "D": 16900}, {"R": 3, "C": 4, "D": 6},
         x="torch.randn(R, C, D) + 400", w="torch.randn(C)")),
+    "groups with a weight for each channel, reduced ahead": ({"TEAM": 4, "RING": 9216, "TEAMS": 1, "TEAM_AHEAD": 1}, problem(
+        "F.group_norm(x, 2, w, w)", {"R": 2, "C": 8, "D": 16900}, {"R": 3, "C": 4, "D": 6},
+        x="torch.randn(R, C, D) + 400", w="torch.randn(C)")),
+    "layer norm, reduced ahead, one row a team and several": ({"TEAM": 3, "RING": 6144, "TEAM_AHEAD": 1}, problem(
+        "F.layer_norm(x, (C,), w, b)", {"R": 2, "C": 26632}, {"R": 7, "C": 4103}, x="torch.randn(R, C) + 400",
+        w="torch.randn(C)", b="torch.randn(C)")),
     "the logarithm of a sum of exponentials, doubles, of many rows": ({"TEAM": 2, "RING": 6656}, problem(
         "torch.logsumexp(x, 1)", {"R": 600, "C": 13314}, {"R": 4, "C": 61}, x="torch.randn(R, C).double()")),
 }  # fmt: skip
@@ -403,7 +412,7 @@ def test_a_team_keeps_one_row_after_the_other(case: str, shared: SharedTools, tm
     last = variants_of(one, shared, tmp_path, Target(DEVICE))[-1]
     file = kernel_file.parse(last.source)
     suffix = "2" if "TEAM2" in file.defaults() else ""
-    params = {f"{name}{suffix}": value for name, value in {"TEAM_EACH": 1, **params}.items()}
+    params = {f"{name}{suffix}": value for name, value in {"TEAM_THREADS": 256, "TEAM_EACH": 1, **params}.items()}
     workloads = one.workloads[1:] if case.endswith("many rows") else one.workloads
     for workload in workloads:
         signature = shared.reference(one, tmp_path).signature(workload)

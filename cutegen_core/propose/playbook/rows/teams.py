@@ -7,7 +7,7 @@ one is written. Its blocks wait for one another, so that all must be there at on
 
 from __future__ import annotations
 
-from math import prod
+from math import ceil, prod
 from typing import NamedTuple
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
@@ -23,8 +23,11 @@ _OTHERS = 4 << 10
 """Bytes of shared memory left to the reductions of a block, and to the system."""
 _LEAST = 16 << 10
 """Bytes of a row that a block has at least, where rows are few."""
-_FILLED = 3, 4
-"""Share of a block's memory for its part of a row: the rest is for the next row, while the block waits."""
+_FILLED, _FILLED_AHEAD = 0.75, 0.4
+"""Share of a block's memory for its part of a row: the rest is for the next row, while the block waits; and of one of
+two rows."""
+_FEW_TEAMS = 2
+"""Teams that are too few to use the memory while others wait, so that each has the next row reduced before it waits."""
 _LINE = 8
 """Vectors of which a share is a multiple, so that no two blocks write the same lines of memory."""
 _EMULATED, _MOST_TEAMS = 2, 1024
@@ -33,10 +36,11 @@ NO_TEAM = 1
 
 
 class Team(NamedTuple):
-    """Blocks of a team, and the vectors of each kept tensor that one has room for."""
+    """Blocks of a team, the vectors of each kept tensor that one has room for, rows that it reduces ahead."""
 
     blocks: int
     ring: int
+    ahead: int
 
 
 def wanted_team(k: RowsKernel, rows: LongRows, target: Target) -> Team | None:
@@ -50,9 +54,11 @@ def wanted_team(k: RowsKernel, rows: LongRows, target: Target) -> Team | None:
     row = prod(mode.extent.size for mode in k.region.reduced) * rows.bytes_kept
     if row > most * (ring - _THREADS * _EACH) * vector:
         return None
-    fewest = -(-row * _FILLED[1] // (ring * vector * _FILLED[0]))
-    blocks = max(fewest, _EMULATED, min(most // prod(mode.extent.size for mode in k.region.outer), row // _LEAST))
-    return Team(most // (most // min(most, blocks)), ring)
+    fewest, two_rows = (ceil(row / (ring * vector * filled)) for filled in (_FILLED, _FILLED_AHEAD))
+    ahead = int(most // fewest <= _FEW_TEAMS and two_rows <= most)
+    spread = min(most // prod(mode.extent.size for mode in k.region.outer), row // _LEAST)
+    blocks = min(most, max(two_rows if ahead else fewest, _EMULATED, spread))
+    return Team(most // (most // blocks), ring, ahead)
 
 
 class _Choices(NamedTuple):
@@ -60,6 +66,7 @@ class _Choices(NamedTuple):
 
     blocks: str
     ring: str
+    ahead: str
     threads: str
     each: str
     teams: str
@@ -82,8 +89,8 @@ def add_teams(
     whole, mail = k.pass_number("whole", rows.whole, "bool"), k.naming.fresh("mail")
     name, k.name = k.name, f"{k.name}_teams"
     piece.code, letters = _render(k, rows, whole, mail)
-    piece.scratch.append(ScratchText(mail, "int64", (teams, "2", str(letters), "2", p.blocks), zero=True))
-    kernel = f"{k.name}<{p.threads}, {p.each}, {p.ring}, {p.blocks}>"
+    piece.scratch.append(ScratchText(mail, "int64", (teams, "4", str(letters), "2", p.blocks), zero=True))
+    kernel = f"{k.name}<{p.threads}, {p.each}, {p.ring}, {p.blocks}, {p.ahead}>"
     grid, arguments = (f"{teams} * {p.blocks}",), (*k.arguments, mail)
     piece.launches.append(LaunchText(kernel, grid, (p.threads,), arguments, own, smem, cooperative=True))
     k.name = name
@@ -97,6 +104,7 @@ def _add_choices(piece: RegionText, team: Team, target: Target, *, chosen: bool)
     else:
         piece.param("TEAM", NO_TEAM, NO_TEAM, team.blocks)
     piece.param("RING", team.ring, team.ring, 2 * team.ring + _FEWEST_THREADS * _EACH)
+    piece.param("TEAM_AHEAD", team.ahead, 0, 1)
     piece.param("TEAM_THREADS", _THREADS, _FEWEST_THREADS, _THREADS)
     piece.param("TEAM_EACH", _EACH, 1, 2, 4)
     piece.param("TEAMS", _MOST_TEAMS, emulator=_EMULATED)
@@ -122,7 +130,7 @@ def _name_fits(k: RowsKernel, p: _Choices, room: str) -> str:
     """Name the condition that a team keeps its row, and is there at once."""
     share = f"round_up(ceil_div({k.cols} // {k.width}, {p.blocks}), {_LINE})"
     chunk = f"({p.threads} * {p.each})"
-    enough = f"{p.blocks} > {NO_TEAM} and ceil_div({share}, {chunk}) <= {p.ring} // {chunk}"
+    enough = f"{p.blocks} > {NO_TEAM} and (1 + {p.ahead}) * ceil_div({share}, {chunk}) <= {p.ring} // {chunk}"
     return k.naming.let("fits", f"{enough} and {p.blocks} <= {room}")
 
 
