@@ -393,9 +393,10 @@ SHARED = {
     "groups with a weight for each channel": ({"TEAM": 4, "RING": 4608, "TEAMS": 1}, problem(
         "F.group_norm(x, 2, w, w)", {"R": 1, "C": 8, "D": 16900}, {"R": 3, "C": 4, "D": 6},
         x="torch.randn(R, C, D) + 400", w="torch.randn(C)")),
-    "groups with a weight for each channel, reduced ahead": ({"TEAM": 4, "RING": 9216, "TEAMS": 1, "TEAM_AHEAD": 1}, problem(
-        "F.group_norm(x, 2, w, w)", {"R": 2, "C": 8, "D": 16900}, {"R": 3, "C": 4, "D": 6},
-        x="torch.randn(R, C, D) + 400", w="torch.randn(C)")),
+    "groups with a weight for each channel, reduced ahead": (
+        {"TEAM": 4, "RING": 9216, "TEAMS": 1, "TEAM_AHEAD": 1}, problem(
+            "F.group_norm(x, 2, w, w)", {"R": 2, "C": 8, "D": 16900}, {"R": 3, "C": 4, "D": 6},
+            x="torch.randn(R, C, D) + 400", w="torch.randn(C)")),
     "layer norm, reduced ahead, one row a team and several": ({"TEAM": 3, "RING": 6144, "TEAM_AHEAD": 1}, problem(
         "F.layer_norm(x, (C,), w, b)", {"R": 2, "C": 26632}, {"R": 7, "C": 4103}, x="torch.randn(R, C) + 400",
         w="torch.randn(C)", b="torch.randn(C)")),
@@ -436,6 +437,16 @@ def test_a_team_has_as_many_blocks_as_keep_a_row_and_of_few_rows_all_of_the_devi
         plan = file.plan(shared.reference(case, tmp_path).signature(case.workloads[0]), KNOWN[arch])
         assert plan.launches[0].cooperative
         assert plan.launches[0].grid[0] % chosen == 0
+
+
+@pytest.mark.parametrize(("columns", "blocks", "ahead"), [(393216, 20, 0), (1 << 21, 264, 1), (1 << 22, 264, 0)])
+def test_where_teams_are_few_a_block_keeps_two_rows_if_it_can(
+    columns: int, blocks: int, ahead: int, shared: SharedTools, tmp_path: Path
+) -> None:
+    case = problem("torch.softmax(x, 1)", {"R": 300, "C": columns}, {"R": 3, "C": 37}, **DRAW)
+    file = kernel_file.parse(variants_of(case, shared, tmp_path, Target(DEVICE))[-1].source)
+    assert (file.defaults()["TEAM"], file.defaults()["TEAM_AHEAD"]) == (blocks, ahead)
+    assert file.plan(shared.reference(case, tmp_path).signature(case.workloads[0]), DEVICE).launches[0].cooperative
 
 
 @pytest.mark.parametrize(

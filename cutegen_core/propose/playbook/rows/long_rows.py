@@ -53,26 +53,26 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: T
     size = rows.bytes_kept
     shared = length * size > _TWO_BLOCKS
     team = wanted_team(k, rows, target) if shared else None
-    first, teams = len(piece.params), team is not None and not _suits_clusters(k, length * size, target)
+    teams = team is not None and not _suits_clusters(k, length * size, target)
+    first = len(piece.params)
     if team:
         when = add_teams(piece, k, rows, team, when, target, chosen=teams)
     second = len(piece.params)
     _add_rows(piece, k, rows, length * size if shared and target.cluster_sizes else 0, when, target)
-    if team:  # no choice is left to the kernel that has no such rows, but that of having them
-        idle = range(second, len(piece.params)) if teams else range(first + 1, second)
-        for n in idle:
-            piece.params[n] = replace(piece.params[n], values=(piece.params[n].default,))
+    if team:  # the kernel that does not have these rows has no choice but, of TEAM, to have them
+        idle = slice(second, None) if teams else slice(first + 1, second)
+        piece.params[idle] = [replace(p, values=(p.default,)) for p in piece.params[idle]]
 
 
 def _suits_clusters(k: RowsKernel, row_bytes: int, target: Target) -> bool:
     """Return whether clusters rather than teams have rows of so many bytes.
 
-    A cluster reads twice what its blocks do not keep. On an H100 (`benchmarks.kernels.rows`) a team, whose blocks wait
-    for one another, takes a tenth longer than a cluster that keeps its row: as long as one that reads a fifth of what
-    it reads and writes once more, that is two fifths of the row. A quarter leaves room for devices with more bandwidth,
-    which the waits cost more. Clusters of few rows leave blocks idle.
+    A cluster reads twice what its blocks do not keep. A team, whose blocks wait for one another, takes a tenth longer
+    than a cluster that keeps its row (`benchmarks.kernels.rows` on an H100): as long as one that moves a tenth more
+    than the row and its result, that is a fifth of the row twice. A quarter, since waits cost a device with more
+    bandwidth more. Clusters of few rows leave blocks idle.
     """
-    kept = max(target.cluster_sizes, default=0) and _MOST_BLOCKS * _most_kept(target)
+    kept = _MOST_BLOCKS * _most_kept(target) if target.cluster_sizes else 0
     blocks = _MOST_BLOCKS * prod(mode.extent.size for mode in k.region.outer)
     assert target.device is not None
     return row_bytes * 3 <= kept * 4 and blocks >= 2 * target.device.sm_count

@@ -2,7 +2,9 @@
 
 While a cluster of the kernel for long rows waits for one of its blocks, or writes, it reads nothing, and what eight
 blocks do not keep is read twice. A team has as many blocks as keep its row, and its next row is on its way while this
-one is written. Its blocks wait for one another, so that all must be there at once: the launch is cooperative.
+one is written. Its blocks wait for one another, so that all must be there at once: the launch is cooperative. While one
+of many teams waits, others use the memory; where there are two or one, its blocks keep the next row as well and reduce
+that before they hear of this one, by when all has long been told.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ def wanted_team(k: RowsKernel, rows: LongRows, target: Target) -> Team | None:
     fewest, two_rows = (ceil(row / (ring * vector * filled)) for filled in (_FILLED, _FILLED_AHEAD))
     ahead = int(most // fewest <= _FEW_TEAMS and two_rows <= most)
     spread = min(most // prod(mode.extent.size for mode in k.region.outer), row // _LEAST)
-    blocks = min(most, max(two_rows if ahead else fewest, _EMULATED, spread))
+    blocks = min(most, max(two_rows if ahead else fewest, NO_TEAM + 1, spread))
     return Team(most // (most // blocks), ring, ahead)
 
 
