@@ -95,10 +95,10 @@ def _attention(name: str, sizes: str, dtype: str, causal: bool = False, choices:
     return RowsCase(name, forward, named, {"q": one, "k": one, "v": one}, choices, flops)
 
 
-_TEAMS: Sequence[Params] = ({}, {"TEAM": 1}, {"TEAM_THREADS": 512})
-"""Teams of blocks; clusters, which have the rows that a team of one block does not keep; teams of larger blocks."""
-_ALONE: Sequence[Params] = (*_TEAMS, {"TEAM": 7, "RING": 13824, "TEAM_THREADS": 512})
-"""The same, and blocks that have an SM to themselves."""
+_TEAMS: Sequence[Params] = ({}, {"TEAM": 1}, {"TEAM": 33, "TEAM_AHEAD": 1})
+"""Teams of blocks; clusters; teams that reduce the next row before they write one."""
+_CLUSTERS: Sequence[Params] = ({}, {"TEAM": 14}, {"TEAM": 24, "TEAM_AHEAD": 1})
+"""Clusters of blocks, and both kinds of teams, of rows of 1 MB."""
 _BLOCKS: Sequence[Params] = ({}, {"BLOCK": 256}, {"BLOCK": 128})
 _LAYER: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 _CHANNEL: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
@@ -129,20 +129,20 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-fp16-4095", "torch.softmax(x, -1)", "65536 4095", x="torch.randn(A, B, dtype=torch.float16)"),
     _rows("softmax-1000", "torch.softmax(x, -1)", "131073 1000"),
     _rows("softmax-16384", "torch.softmax(x, -1)", "16384 16384", ({}, {"ITEMS": 4})),
-    _rows("softmax-65536", "torch.softmax(x, -1)", "8192 65536", _TEAMS),
-    _rows("softmax-131072", "torch.softmax(x, -1)", "4096 131072", _TEAMS),
-    _rows("softmax-long", "torch.softmax(x, -1)", "2048 262144", _ALONE),
+    _rows("softmax-65536", "torch.softmax(x, -1)", "8192 65536", ({}, {"TEAM": 4})),
+    _rows("softmax-131072", "torch.softmax(x, -1)", "4096 131072", ({}, {"TEAM": 7}, {"TEAM": 12, "TEAM_AHEAD": 1})),
+    _rows("softmax-long", "torch.softmax(x, -1)", "2048 262144", _CLUSTERS),
     _rows("softmax-393216", "torch.softmax(x, -1)", "1024 393216", _TEAMS),
     _rows("softmax-393215", "torch.softmax(x, -1)", "1024 393215", _TEAMS),
-    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", _TEAMS,
+    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", ({}, {"TEAM": 10}),
           x="torch.randn(A, B, dtype=torch.float16)"),
     _rows("softmax-few", "torch.softmax(x, -1)", "8 262144"),
     _rows("softmax-fp16", "torch.softmax(x, -1)", "32768 8192", ({}, {"ITEMS": 4}, {"ITEMS": 4, "RESIDENT": 512}),
           x="torch.randn(A, B, dtype=torch.float16)"),
-    _rows("log-softmax-long", "torch.log_softmax(x, -1)", "2048 262144", _TEAMS),
+    _rows("log-softmax-long", "torch.log_softmax(x, -1)", "2048 262144", _CLUSTERS),
     _rows("log-softmax-393216", "torch.log_softmax(x, -1)", "1024 393216", _TEAMS),
-    _rows("layer-norm-long", "F.layer_norm(x, (B,), w, b)", "2048 262144", _TEAMS, **_LAYER),
-    _rows("rms-norm-long", "F.rms_norm(x, (B,), w)", "2048 262144", _TEAMS, w="torch.randn(B)"),
+    _rows("layer-norm-long", "F.layer_norm(x, (B,), w, b)", "2048 262144", _CLUSTERS, **_LAYER),
+    _rows("rms-norm-long", "F.rms_norm(x, (B,), w)", "2048 262144", _CLUSTERS, w="torch.randn(B)"),
     _rows("layer-norm-4096", "F.layer_norm(x, (B,), w, b)", "65536 4096", ({}, {"LATE": 1}), **_LAYER),
     _rows("layer-norm-4095", "F.layer_norm(x, (B,), w, b)", "65536 4095", **_LAYER),
     _rows("layer-norm-bf16-4095", "F.layer_norm(x, (B,), w, b)", "65536 4095", ({}, {"RESIDENT": 1024}),
@@ -161,11 +161,12 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-channels-192", "torch.softmax(x, 1)", "32 192 256 256"),
     _rows("softmax-channels-odd", "torch.softmax(x, 1)", "32 97 255 511", ({}, {"RESIDENT": 768})),
     _rows("group-norm", "F.group_norm(x, 8, w, b)", "32 64 512 512",
-          ({}, {"TEAM2": 1}, {"TEAM2": 66, "RING2": 13824, "TEAM_THREADS2": 512}), **_CHANNEL),
-    _rows("instance-norm", "F.instance_norm(x)", "32 64 512 512", ({}, {"TEAM2": 1}, {"TEAM_THREADS2": 512})),
+          ({}, {"TEAM2": 1}, {"TEAM2": 132, "TEAM_AHEAD2": 0}), **_CHANNEL),
+    _rows("instance-norm", "F.instance_norm(x)", "32 64 512 512",
+          ({}, {"TEAM2": 14}, {"TEAM2": 24, "TEAM_AHEAD2": 1})),
     _rows("batch-norm", "F.batch_norm(x, None, None, w, b, training=True)", "32 64 512 512", **_CHANNEL),
     _rows("frobenius", "x / torch.norm(x, p='fro')", "32 64 512 512"),
-    _rows("l2-norm-65535", "x / torch.norm(x, p=2, dim=1, keepdim=True)", "8192 65535", _TEAMS),
+    _rows("l2-norm-65535", "x / torch.norm(x, p=2, dim=1, keepdim=True)", "8192 65535", ({}, {"TEAM": 4})),
     _rows("sum-last", "torch.sum(x, -1)", "65536 4096"),
     _rows("sum-last-4095", "torch.sum(x, -1)", "131073 4095"),
     _rows("sum-middle", "torch.sum(x, 1, keepdim=True)", "32 4096 4095"),

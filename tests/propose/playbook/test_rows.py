@@ -337,8 +337,6 @@ def test_vectors_of_results_are_right(case: str, shared: SharedTools, tmp_path: 
     assert_right(AMONG_COLUMNS[case], [last], AMONG_COLUMNS[case].workloads, shared, tmp_path)
 
 
-NEVER = 1000
-"""Blocks of a team that no device has, so that clusters have all rows."""
 # Rows of more than 100 KB, and short ones, of which some blocks of a cluster have no part.
 CLUSTERED = {
     "softmax, one row of which has nothing but -inf": ({"CLUSTER": 8, "KEEP": 12800}, problem(
@@ -364,7 +362,7 @@ def test_a_cluster_keeps_a_long_row(case: str, shared: SharedTools, tmp_path: Pa
     params, one = CLUSTERED[case]
     last = variants_of(one, shared, tmp_path, Target(DEVICE))[-1]
     workloads = one.workloads[1:] if case.startswith("softmax") else one.workloads
-    params = {"TEAM": NEVER, **params}
+    params = {"TEAM": 1, **params}
     assert_right(one, [last], workloads, shared, tmp_path, params=params, compiled=case.startswith("root"))
 
 
@@ -386,13 +384,23 @@ SHARED = {
     "root mean square of pairs, and the largest": ({"TEAM": 7, "RING": 1024, "TEAM_EACH": 4}, problem(
         "((x + y) * torch.rsqrt((x * y).square().mean(1, keepdim=True) + 1e-5), x.abs().amax(1))",
         {"R": 3, "C": 26624}, {"R": 9, "C": 13}, x="torch.randn(R, C)", y="torch.randn(R, C).half()")),
+    "softmax, a row of which is reduced before the last one is written": (
+        {"TEAM": 3, "RING": 4864, "TEAM_AHEAD": 1}, problem(
+            "torch.softmax(x, 1)", {"R": 9, "C": 26632}, {"R": 5, "C": 4103}, **DRAW)),
     "softmax with a mask": ({"TEAM": 3, "RING": 2560}, problem(
         "torch.softmax(x.masked_fill(m, -torch.inf), 1)", {"R": 5, "C": 27000}, {"R": 7, "C": 2},
         x="torch.randn(R, C)", m="(torch.rand(R, C) > 0.5) & (torch.arange(C) > 0)")),
     "groups with a weight for each channel": ({"TEAM": 4, "RING": 4608, "TEAMS": 1}, problem(
         "F.group_norm(x, 2, w, w)", {"R": 1, "C": 8, "D": 16900}, {"R": 3, "C": 4, "D": 6},
         x="torch.randn(R, C, D) + 400", w="torch.randn(C)")),
-    "the logarithm of a sum of exponentials, doubles, by one block": ({"TEAM": 1, "RING": 6656}, problem(
+    "groups with a weight for each channel, reduced ahead": (
+        {"TEAM": 4, "RING": 9216, "TEAMS": 1, "TEAM_AHEAD": 1}, problem(
+            "F.group_norm(x, 2, w, w)", {"R": 2, "C": 8, "D": 16900}, {"R": 3, "C": 4, "D": 6},
+            x="torch.randn(R, C, D) + 400", w="torch.randn(C)")),
+    "layer norm, reduced ahead, one row a team and several": ({"TEAM": 3, "RING": 6144, "TEAM_AHEAD": 1}, problem(
+        "F.layer_norm(x, (C,), w, b)", {"R": 2, "C": 26632}, {"R": 7, "C": 4103}, x="torch.randn(R, C) + 400",
+        w="torch.randn(C)", b="torch.randn(C)")),
+    "the logarithm of a sum of exponentials, doubles, of many rows": ({"TEAM": 2, "RING": 6656}, problem(
         "torch.logsumexp(x, 1)", {"R": 600, "C": 13314}, {"R": 4, "C": 61}, x="torch.randn(R, C).double()")),
 }  # fmt: skip
 
@@ -405,8 +413,8 @@ def test_a_team_keeps_one_row_after_the_other(case: str, shared: SharedTools, tm
     last = variants_of(one, shared, tmp_path, Target(DEVICE))[-1]
     file = kernel_file.parse(last.source)
     suffix = "2" if "TEAM2" in file.defaults() else ""
-    params = {f"{name}{suffix}": value for name, value in {"TEAM_EACH": 1, **params}.items()}
-    workloads = one.workloads[1:] if case.endswith("one block") else one.workloads
+    params = {f"{name}{suffix}": value for name, value in {"TEAM_THREADS": 256, "TEAM_EACH": 1, **params}.items()}
+    workloads = one.workloads[1:] if case.endswith("many rows") else one.workloads
     for workload in workloads:
         signature = shared.reference(one, tmp_path).signature(workload)
         assert file.plan(signature, DEVICE, {**file.defaults(), **params}).launches[-1].cooperative, workload.name
@@ -415,9 +423,8 @@ def test_a_team_keeps_one_row_after_the_other(case: str, shared: SharedTools, tm
 
 @pytest.mark.parametrize(
     ("rows", "columns", "arch", "chosen"),
-    [(2048, 262144, "sm_90a", 14), (1024, 393216, "sm_90a", 20), (20, 65536, "sm_90a", 13),
-     (64, 1 << 22, "sm_90a", 264), (300, 1 << 23, "sm_90a", None), (300, 20000, "sm_90a", None),
-     (300, 65536, "sm_80", 5), (300, 65536, "sm_89", 9)],
+    [(1024, 393216, "sm_90a", 20), (20, 65536, "sm_90a", 13), (64, 1 << 22, "sm_90a", 264),
+     (300, 1 << 23, "sm_90a", None), (300, 20000, "sm_90a", None), (300, 65536, "sm_80", 5), (300, 65536, "sm_89", 9)],
 )  # fmt: skip
 def test_a_team_has_as_many_blocks_as_keep_a_row_and_of_few_rows_all_of_the_device(
     rows: int, columns: int, arch: str, chosen: int | None, shared: SharedTools, tmp_path: Path
@@ -430,6 +437,36 @@ def test_a_team_has_as_many_blocks_as_keep_a_row_and_of_few_rows_all_of_the_devi
         plan = file.plan(shared.reference(case, tmp_path).signature(case.workloads[0]), KNOWN[arch])
         assert plan.launches[0].cooperative
         assert plan.launches[0].grid[0] % chosen == 0
+
+
+@pytest.mark.parametrize(("columns", "blocks", "ahead"), [(393216, 20, 0), (1 << 21, 264, 1), (1 << 22, 264, 0)])
+def test_where_teams_are_few_a_block_keeps_two_rows_if_it_can(
+    columns: int, blocks: int, ahead: int, shared: SharedTools, tmp_path: Path
+) -> None:
+    case = problem("torch.softmax(x, 1)", {"R": 300, "C": columns}, {"R": 3, "C": 37}, **DRAW)
+    file = kernel_file.parse(variants_of(case, shared, tmp_path, Target(DEVICE))[-1].source)
+    assert (file.defaults()["TEAM"], file.defaults()["TEAM_AHEAD"]) == (blocks, ahead)
+    assert file.plan(shared.reference(case, tmp_path).signature(case.workloads[0]), DEVICE).launches[0].cooperative
+
+
+@pytest.mark.parametrize(
+    ("columns", "arch", "by_teams"),
+    [(65536, "sm_90a", False), (262144, "sm_90a", False), (280000, "sm_90a", True), (65536, "sm_120a", False),
+     (262144, "sm_120a", True), (65536, "sm_80", True)],
+)  # fmt: skip
+def test_clusters_have_the_rows_of_which_they_keep_three_quarters_and_the_tuner_may_try_the_other_kernel(
+    columns: int, arch: str, by_teams: bool, shared: SharedTools, tmp_path: Path
+) -> None:
+    case = problem("torch.softmax(x, 1)", {"R": 300, "C": columns}, {"R": 3, "C": 37}, **DRAW)
+    file = kernel_file.parse(variants_of(case, shared, tmp_path, Target(KNOWN[arch]))[-1].source)
+    signature = shared.reference(case, tmp_path).signature(case.workloads[0])
+    sizes = next(p.values for p in file.params if p.name == "TEAM")
+    chosen = {team: file.plan(signature, KNOWN[arch], {**file.defaults(), "TEAM": team}) for team in sizes}
+    assert file.plan(signature, KNOWN[arch]).launches[0].cooperative is by_teams
+    assert {plan.launches[0].cooperative for plan in chosen.values()} == {False, True}
+    tuned = {p.name for p in file.params if len(p.values) > 1}
+    assert ("RING" in tuned) is by_teams
+    assert ("EACH" in tuned) is not by_teams
 
 
 @pytest.mark.parametrize(

@@ -53,12 +53,29 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: T
     size = rows.bytes_kept
     shared = length * size > _TWO_BLOCKS
     team = wanted_team(k, rows, target) if shared else None
-    if team:
-        when = add_teams(piece, k, rows, team, when, target)
+    teams = team is not None and not _suits_clusters(k, length * size, target)
     first = len(piece.params)
+    if team:
+        when = add_teams(piece, k, rows, team, when, target, chosen=teams)
+    second = len(piece.params)
     _add_rows(piece, k, rows, length * size if shared and target.cluster_sizes else 0, when, target)
-    if team:  # no choice is left to what its sizes do not take
-        piece.params[first:] = [replace(p, values=(p.default,)) for p in piece.params[first:]]
+    if team:  # the kernel that does not have these rows has no choice but, of TEAM, to have them
+        idle = slice(second, None) if teams else slice(first + 1, second)
+        piece.params[idle] = [replace(p, values=(p.default,)) for p in piece.params[idle]]
+
+
+def _suits_clusters(k: RowsKernel, row_bytes: int, target: Target) -> bool:
+    """Return whether clusters rather than teams have rows of so many bytes.
+
+    A cluster reads twice what its blocks do not keep. A team, whose blocks wait for one another, takes a tenth longer
+    than a cluster that keeps its row (`benchmarks.kernels.rows` on an H100): as long as one that moves a tenth more
+    than the row and its result, that is a fifth of the row twice. A quarter, since waits cost a device with more
+    bandwidth more. Clusters of few rows leave blocks idle.
+    """
+    kept = _MOST_BLOCKS * _most_kept(target) if target.cluster_sizes else 0
+    blocks = _MOST_BLOCKS * prod(mode.extent.size for mode in k.region.outer)
+    assert target.device is not None
+    return row_bytes * 3 <= kept * 4 and blocks >= 2 * target.device.sm_count
 
 
 def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, when: str, target: Target) -> None:
@@ -83,9 +100,13 @@ def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, whe
 def _add_cluster(piece: RegionText, row_bytes: int, target: Target) -> str:
     """Add how many blocks share a row: as few as keep all of it."""
     piece.includes.append("cooperative_groups.h")
-    most = min(_TWO_BLOCKS, target.smem_max // 2 - _OTHERS)
-    blocks = next((n for n in target.cluster_sizes if row_bytes <= n * most), _MOST_BLOCKS)
+    blocks = next((n for n in target.cluster_sizes if row_bytes <= n * _most_kept(target)), _MOST_BLOCKS)
     return piece.param("CLUSTER", min(blocks, _MOST_BLOCKS), *target.cluster_sizes, emulator=_EMULATED)
+
+
+def _most_kept(target: Target) -> int:
+    """Return the bytes of a row that a block of a cluster keeps."""
+    return min(_TWO_BLOCKS, target.smem_max // 2 - _OTHERS)
 
 
 def _add_kept(piece: RegionText, k: RowsKernel, size: int, length: int, cluster: str) -> str:

@@ -2,12 +2,14 @@
 
 While a cluster of the kernel for long rows waits for one of its blocks, or writes, it reads nothing, and what eight
 blocks do not keep is read twice. A team has as many blocks as keep its row, and its next row is on its way while this
-one is written. Its blocks wait for one another, so that all must be there at once: the launch is cooperative.
+one is written. Its blocks wait for one another, so that all must be there at once: the launch is cooperative. While one
+of many teams waits, others use the memory; where there are two or one, its blocks keep the next row as well and reduce
+that before they hear of this one, by when all has long been told.
 """
 
 from __future__ import annotations
 
-from math import prod
+from math import ceil, prod
 from typing import NamedTuple
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
@@ -18,23 +20,29 @@ from cutegen_core.propose.playbook.writing import LaunchText, RegionText, Scratc
 
 _PER_SM = 2
 """Blocks of an SM: one reads or writes while the other one waits."""
-_THREADS, _EACH = 256, 2
+_THREADS, _EACH, _FEWEST_THREADS = 512, 2, 256
 _OTHERS = 4 << 10
 """Bytes of shared memory left to the reductions of a block, and to the system."""
 _LEAST = 16 << 10
 """Bytes of a row that a block has at least, where rows are few."""
-_FILLED = 3, 4
-"""Share of a block's memory for its part of a row: the rest is for the next row, while the block waits."""
+_FILLED, _FILLED_AHEAD = 0.75, 0.4
+"""Share of a block's memory for its part of a row: the rest is for the next row, while the block waits; and of one of
+two rows."""
+_FEW_TEAMS = 2
+"""Teams that are too few to use the memory while others wait, so that each has the next row reduced before it waits."""
 _LINE = 8
 """Vectors of which a share is a multiple, so that no two blocks write the same lines of memory."""
 _EMULATED, _MOST_TEAMS = 2, 1024
+NO_TEAM = 1
+"""Blocks of a team where clusters have all rows."""
 
 
 class Team(NamedTuple):
-    """Blocks of a team, and the vectors of each kept tensor that one has room for."""
+    """Blocks of a team, the vectors of each kept tensor that one has room for, rows that it reduces ahead."""
 
     blocks: int
     ring: int
+    ahead: int
 
 
 def wanted_team(k: RowsKernel, rows: LongRows, target: Target) -> Team | None:
@@ -43,14 +51,16 @@ def wanted_team(k: RowsKernel, rows: LongRows, target: Target) -> Team | None:
     copied = all(k.width * rows.size(t) in (4, 8, 16) for t in rows.kept)
     if target.device is None or not vector or not copied:
         return None
-    chunk, most = _THREADS * _EACH, _PER_SM * target.device.sm_count
+    chunk, most = _FEWEST_THREADS * _EACH, _PER_SM * target.device.sm_count
     ring = (target.smem_max // _PER_SM - _OTHERS) // (chunk * vector) * chunk
     row = prod(mode.extent.size for mode in k.region.reduced) * rows.bytes_kept
-    if row > most * (ring - chunk) * vector:
+    if row > most * (ring - _THREADS * _EACH) * vector:
         return None
-    fewest = -(-row * _FILLED[1] // (ring * vector * _FILLED[0]))
-    blocks = max(fewest, min(most // prod(mode.extent.size for mode in k.region.outer), row // _LEAST))
-    return Team(most // (most // min(most, blocks)), ring)
+    fewest, two_rows = (ceil(row / (ring * vector * filled)) for filled in (_FILLED, _FILLED_AHEAD))
+    ahead = int(most // fewest <= _FEW_TEAMS and two_rows <= most)
+    spread = min(most // prod(mode.extent.size for mode in k.region.outer), row // _LEAST)
+    blocks = min(most, max(two_rows if ahead else fewest, NO_TEAM + 1, spread))
+    return Team(most // (most // blocks), ring, ahead)
 
 
 class _Choices(NamedTuple):
@@ -58,18 +68,22 @@ class _Choices(NamedTuple):
 
     blocks: str
     ring: str
+    ahead: str
     threads: str
     each: str
     teams: str
 
 
-def add_teams(piece: RegionText, k: RowsKernel, rows: LongRows, team: Team, when: str, target: Target) -> str:
+def add_teams(
+    piece: RegionText, k: RowsKernel, rows: LongRows, team: Team, when: str, target: Target, *, chosen: bool
+) -> str:
     """Add the kernel, and its launch for rows that teams keep; return the condition under which there are others.
 
     Args:
         when: the condition under which rows are long; none: they always are.
+        chosen: whether teams have these rows unless the tuner finds otherwise.
     """
-    p = _add_choices(piece, team, target)
+    p = _add_choices(piece, team, target, chosen=chosen)
     smem = f"{p.ring} * {k.width * rows.bytes_kept}"
     room = f"sm_count * min({_PER_SM}, smem_max // ({smem} + {_OTHERS}))"
     teams, fits = _name_teams(k, p, room), _name_fits(k, p, room)
@@ -77,32 +91,36 @@ def add_teams(piece: RegionText, k: RowsKernel, rows: LongRows, team: Team, when
     whole, mail = k.pass_number("whole", rows.whole, "bool"), k.naming.fresh("mail")
     name, k.name = k.name, f"{k.name}_teams"
     piece.code, letters = _render(k, rows, whole, mail)
-    piece.scratch.append(ScratchText(mail, "int64", (teams, "2", str(letters), "2", p.blocks), zero=True))
-    kernel = f"{k.name}<{p.threads}, {p.each}, {p.ring}, {p.blocks}>"
+    piece.scratch.append(ScratchText(mail, "int64", (teams, "4", str(letters), "2", p.blocks), zero=True))
+    kernel = f"{k.name}<{p.threads}, {p.each}, {p.ring}, {p.blocks}, {p.ahead}>"
     grid, arguments = (f"{teams} * {p.blocks}",), (*k.arguments, mail)
     piece.launches.append(LaunchText(kernel, grid, (p.threads,), arguments, own, smem, cooperative=True))
     k.name = name
     return others
 
 
-def _add_choices(piece: RegionText, team: Team, target: Target) -> _Choices:
-    chosen = _Choices(
-        piece.param("TEAM", team.blocks, *_team_sizes(team, target), emulator=_EMULATED),
-        piece.param("RING", team.ring, team.ring, 2 * team.ring + _THREADS * _EACH),
-        piece.param("TEAM_THREADS", _THREADS, 256, 512),
-        piece.param("TEAM_EACH", _EACH, 1, 2, 4),
-        piece.param("TEAMS", _MOST_TEAMS, emulator=_EMULATED),
-    )
-    piece.where.append(f"{chosen.threads} * {chosen.each} <= {chosen.ring}")
-    return chosen
+def _add_choices(piece: RegionText, team: Team, target: Target, *, chosen: bool) -> _Choices:
+    first = len(piece.params)
+    if chosen:
+        piece.param("TEAM", team.blocks, *_team_sizes(team, target), emulator=_EMULATED)
+    else:
+        piece.param("TEAM", NO_TEAM, NO_TEAM, team.blocks)
+    piece.param("RING", team.ring, team.ring, 2 * team.ring + _FEWEST_THREADS * _EACH)
+    piece.param("TEAM_AHEAD", team.ahead, 0, 1)
+    piece.param("TEAM_THREADS", _THREADS, _FEWEST_THREADS, _THREADS)
+    piece.param("TEAM_EACH", _EACH, 1, 2, 4)
+    piece.param("TEAMS", _MOST_TEAMS, emulator=_EMULATED)
+    names = _Choices(*(param.name for param in piece.params[first:]))
+    piece.where.append(f"{names.threads} * {names.each} <= {names.ring}")
+    return names
 
 
 def _team_sizes(team: Team, target: Target) -> list[int]:
-    """Return sizes to try: as many blocks as make somewhat fewer or more teams; 1, which leaves most rows to others."""
+    """Return sizes to try: as many blocks as make somewhat fewer or more teams, and none."""
     assert target.device is not None
     most = _PER_SM * target.device.sm_count
     counts = {max(1, most // team.blocks * n // 4) for n in (2, 3, 4, 5)}
-    return sorted({1, _EMULATED, team.blocks, *(most // n for n in counts)})
+    return sorted({NO_TEAM, _EMULATED, team.blocks, *(most // n for n in counts)})
 
 
 def _name_teams(k: RowsKernel, p: _Choices, room: str) -> str:
@@ -114,15 +132,18 @@ def _name_fits(k: RowsKernel, p: _Choices, room: str) -> str:
     """Name the condition that a team keeps its row, and is there at once."""
     share = f"round_up(ceil_div({k.cols} // {k.width}, {p.blocks}), {_LINE})"
     chunk = f"({p.threads} * {p.each})"
-    return k.naming.let("fits", f"ceil_div({share}, {chunk}) <= {p.ring} // {chunk} and {p.blocks} <= {room}")
+    enough = f"{p.blocks} > {NO_TEAM} and (1 + {p.ahead}) * ceil_div({share}, {chunk}) <= {p.ring} // {chunk}"
+    return k.naming.let("fits", f"{enough} and {p.blocks} <= {room}")
 
 
 def _render(k: RowsKernel, rows: LongRows, whole: str, mail: str) -> tuple[str, int]:
     """Return the kernel's text, and how many reductions the blocks of a team tell one another."""
     folds = list(folds_of(k.statements.passes, rows.walks))
     numbers = {r.name: n for n, r in enumerate(r for fold in folds for r in fold.reductions)}
+    walks = [*(fold.tensors for fold in folds), rows.walks[-1]]
+    others = [[t for t in walk if t not in rows.kept] for walk in walks]
     code = render(
-        "rows_teams.cu.j2", k=k, long=rows, folds=folds, numbers=numbers, whole=whole, mail=mail, per_sm=_PER_SM,
-        line=_LINE,
+        "rows_teams.cu.j2", k=k, long=rows, folds=folds, others=others, numbers=numbers, whole=whole, mail=mail,
+        per_sm=_PER_SM, line=_LINE,
     )  # fmt: skip
     return code, len(numbers)
