@@ -95,10 +95,10 @@ def _attention(name: str, sizes: str, dtype: str, causal: bool = False, choices:
     return RowsCase(name, forward, named, {"q": one, "k": one, "v": one}, choices, flops)
 
 
-_TEAMS: Sequence[Params] = ({}, {"TEAM": 1}, {"TEAM": 33, "TEAM_AHEAD": 1})
-"""Teams of blocks; clusters; teams that reduce the next row before they write one."""
-_CLUSTERS: Sequence[Params] = ({}, {"TEAM": 14}, {"TEAM": 24, "TEAM_AHEAD": 1})
-"""Clusters of blocks, and both kinds of teams, of rows of 1 MB."""
+_TEAMS: Sequence[Params] = ({}, {"TEAM": 1}, {"TEAM": 20, "TEAM_AHEAD": 0})
+"""Teams that reduce the next row before they write one; clusters; teams that do not."""
+_MEGABYTE: Sequence[Params] = ({}, {"TEAM": 1}, {"TEAM": 14, "TEAM_AHEAD": 0})
+"""The same, of rows of 1 MB."""
 _BLOCKS: Sequence[Params] = ({}, {"BLOCK": 256}, {"BLOCK": 128})
 _LAYER: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 _CHANNEL: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
@@ -131,7 +131,7 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-16384", "torch.softmax(x, -1)", "16384 16384", ({}, {"ITEMS": 4})),
     _rows("softmax-65536", "torch.softmax(x, -1)", "8192 65536", ({}, {"TEAM": 4})),
     _rows("softmax-131072", "torch.softmax(x, -1)", "4096 131072", ({}, {"TEAM": 7}, {"TEAM": 12, "TEAM_AHEAD": 1})),
-    _rows("softmax-long", "torch.softmax(x, -1)", "2048 262144", _CLUSTERS),
+    _rows("softmax-long", "torch.softmax(x, -1)", "2048 262144", _MEGABYTE),
     _rows("softmax-393216", "torch.softmax(x, -1)", "1024 393216", _TEAMS),
     _rows("softmax-393215", "torch.softmax(x, -1)", "1024 393215", _TEAMS),
     _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", ({}, {"TEAM": 10}),
@@ -139,10 +139,10 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-few", "torch.softmax(x, -1)", "8 262144"),
     _rows("softmax-fp16", "torch.softmax(x, -1)", "32768 8192", ({}, {"ITEMS": 4}, {"ITEMS": 4, "RESIDENT": 512}),
           x="torch.randn(A, B, dtype=torch.float16)"),
-    _rows("log-softmax-long", "torch.log_softmax(x, -1)", "2048 262144", _CLUSTERS),
+    _rows("log-softmax-long", "torch.log_softmax(x, -1)", "2048 262144", _MEGABYTE),
     _rows("log-softmax-393216", "torch.log_softmax(x, -1)", "1024 393216", _TEAMS),
-    _rows("layer-norm-long", "F.layer_norm(x, (B,), w, b)", "2048 262144", _CLUSTERS, **_LAYER),
-    _rows("rms-norm-long", "F.rms_norm(x, (B,), w)", "2048 262144", _CLUSTERS, w="torch.randn(B)"),
+    _rows("layer-norm-long", "F.layer_norm(x, (B,), w, b)", "2048 262144", _MEGABYTE, **_LAYER),
+    _rows("rms-norm-long", "F.rms_norm(x, (B,), w)", "2048 262144", _MEGABYTE, w="torch.randn(B)"),
     _rows("layer-norm-4096", "F.layer_norm(x, (B,), w, b)", "65536 4096", ({}, {"LATE": 1}), **_LAYER),
     _rows("layer-norm-4095", "F.layer_norm(x, (B,), w, b)", "65536 4095", **_LAYER),
     _rows("layer-norm-bf16-4095", "F.layer_norm(x, (B,), w, b)", "65536 4095", ({}, {"RESIDENT": 1024}),
@@ -163,7 +163,7 @@ CASES: Sequence[RowsCase] = (
     _rows("group-norm", "F.group_norm(x, 8, w, b)", "32 64 512 512",
           ({}, {"TEAM2": 1}, {"TEAM2": 132, "TEAM_AHEAD2": 0}), **_CHANNEL),
     _rows("instance-norm", "F.instance_norm(x)", "32 64 512 512",
-          ({}, {"TEAM2": 14}, {"TEAM2": 24, "TEAM_AHEAD2": 1})),
+          ({}, {"TEAM2": 1}, {"TEAM2": 14, "TEAM_AHEAD2": 0})),
     _rows("batch-norm", "F.batch_norm(x, None, None, w, b, training=True)", "32 64 512 512", **_CHANNEL),
     _rows("frobenius", "x / torch.norm(x, p='fro')", "32 64 512 512"),
     _rows("l2-norm-65535", "x / torch.norm(x, p=2, dim=1, keepdim=True)", "8192 65535", ({}, {"TEAM": 4})),

@@ -39,8 +39,7 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, target
         add_long_rows(piece, k, target=target)
         return piece
     items = _add_items(piece, k, held[-1])
-    resident = _default_resident(k)
-    hints = [piece.param("ONCE", 0, 0, 1, 2), piece.param("RESIDENT", resident, *sorted({512, resident, 1024, 2048}))]
+    hints = [piece.param("ONCE", 0, 0, 1, 2), piece.param("RESIDENT", 1024, 512, 1024, 2048)]
     if k.late:
         elements = _default_items(k, held[-1]) * k.width * _inputs(k)
         hints.append(piece.param("LATE", int(elements > _KEPT), 0, 1))
@@ -78,13 +77,6 @@ def _default_items(k: RowsKernel, most: int) -> int:
     only_read = _inputs(k) == 1 and not any(t.copied for t in k.outputs)
     reduced_again = only_read and len(k.statements.passes) > 1 and most > 256
     return 16 // k.width * (2 if most > 2048 or reduced_again else 1)
-
-
-def _default_resident(k: RowsKernel) -> int:
-    """Return how many threads fit on an SM by default: seven blocks of 128 where odd rows of halves shift a weight into
-    place, which takes 72 registers."""
-    odd = k.region.reduced[-1].extent.size % k.width != 0
-    return 896 if odd and k.late and k.width >= 8 else 1024
 
 
 def _inputs(k: RowsKernel) -> int:

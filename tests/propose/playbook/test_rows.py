@@ -413,7 +413,10 @@ def test_a_team_keeps_one_row_after_the_other(case: str, shared: SharedTools, tm
     last = variants_of(one, shared, tmp_path, Target(DEVICE))[-1]
     file = kernel_file.parse(last.source)
     suffix = "2" if "TEAM2" in file.defaults() else ""
-    params = {f"{name}{suffix}": value for name, value in {"TEAM_THREADS": 256, "TEAM_EACH": 1, **params}.items()}
+    params = {
+        f"{name}{suffix}": value
+        for name, value in {"TEAM_THREADS": 256, "TEAM_EACH": 1, "TEAM_AHEAD": 0, **params}.items()
+    }
     workloads = one.workloads[1:] if case.endswith("many rows") else one.workloads
     for workload in workloads:
         signature = shared.reference(one, tmp_path).signature(workload)
@@ -423,8 +426,8 @@ def test_a_team_keeps_one_row_after_the_other(case: str, shared: SharedTools, tm
 
 @pytest.mark.parametrize(
     ("rows", "columns", "arch", "chosen"),
-    [(1024, 393216, "sm_90a", 20), (20, 65536, "sm_90a", 13), (64, 1 << 22, "sm_90a", 264),
-     (300, 1 << 23, "sm_90a", None), (300, 20000, "sm_90a", None), (300, 65536, "sm_80", 5), (300, 65536, "sm_89", 9)],
+    [(1024, 393216, "sm_90a", 33), (20, 65536, "sm_90a", 13), (64, 1 << 22, "sm_90a", 264),
+     (300, 1 << 23, "sm_90a", None), (300, 20000, "sm_90a", None), (300, 65536, "sm_80", 8), (300, 65536, "sm_89", 16)],
 )  # fmt: skip
 def test_a_team_has_as_many_blocks_as_keep_a_row_and_of_few_rows_all_of_the_device(
     rows: int, columns: int, arch: str, chosen: int | None, shared: SharedTools, tmp_path: Path
@@ -439,8 +442,8 @@ def test_a_team_has_as_many_blocks_as_keep_a_row_and_of_few_rows_all_of_the_devi
         assert plan.launches[0].grid[0] % chosen == 0
 
 
-@pytest.mark.parametrize(("columns", "blocks", "ahead"), [(393216, 20, 0), (1 << 21, 264, 1), (1 << 22, 264, 0)])
-def test_where_teams_are_few_a_block_keeps_two_rows_if_it_can(
+@pytest.mark.parametrize(("columns", "blocks", "ahead"), [(393216, 33, 1), (1 << 21, 264, 1), (1 << 22, 264, 0)])
+def test_a_block_keeps_two_rows_where_all_of_the_device_can(
     columns: int, blocks: int, ahead: int, shared: SharedTools, tmp_path: Path
 ) -> None:
     case = problem("torch.softmax(x, 1)", {"R": 300, "C": columns}, {"R": 3, "C": 37}, **DRAW)
@@ -451,10 +454,10 @@ def test_where_teams_are_few_a_block_keeps_two_rows_if_it_can(
 
 @pytest.mark.parametrize(
     ("columns", "arch", "by_teams"),
-    [(65536, "sm_90a", False), (262144, "sm_90a", False), (280000, "sm_90a", True), (65536, "sm_120a", False),
+    [(65536, "sm_90a", False), (204800, "sm_90a", False), (204816, "sm_90a", True), (65536, "sm_120a", False),
      (262144, "sm_120a", True), (65536, "sm_80", True)],
 )  # fmt: skip
-def test_clusters_have_the_rows_of_which_they_keep_three_quarters_and_the_tuner_may_try_the_other_kernel(
+def test_clusters_have_the_rows_that_they_keep_and_the_tuner_may_try_the_other_kernel(
     columns: int, arch: str, by_teams: bool, shared: SharedTools, tmp_path: Path
 ) -> None:
     case = problem("torch.softmax(x, 1)", {"R": 300, "C": columns}, {"R": 3, "C": 37}, **DRAW)

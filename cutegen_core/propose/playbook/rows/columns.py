@@ -45,11 +45,14 @@ def columns_by_vectors(region: Region, name: str, naming: Naming, suffix: str) -
     fixed = [t for t in repeated if all(mode.stride(accesses[t.name]).text == "0" for mode in region.outer)]
     held = [t for t in k.inputs if t.copied and t not in repeated]
     shares, most = _divide(cols, _HELD_BYTES // (width * sum(max(4, ITEMSIZE[accesses[t.name].dtype]) for t in held)))
-    wide = _results_across(shares, whole=region.outer[-1].extent.size % width == 0 and cols == shares * most)
+    vectors = region.outer[-1].extent.size % width == 0
+    wide = _results_across(shares, whole=vectors and cols == shares * most)
     across = piece.param("BX", wide, *sorted({32, 64, wide}))
     share = piece.param("BY", shares, *sorted({4, 8, _MOST_SHARES, shares}))
     items = piece.param("ITEMS", most, *sorted({2, 4, 8, most}))
-    resident = piece.param("RESIDENT", 512 if most > 8 else 768 if most > _AT_A_TIME else 1024, 512, 768, 1024)
+    resident = piece.param(
+        "RESIDENT", 512 if most > 8 and vectors else 768 if most > _AT_A_TIME else 1024, 512, 768, 1024
+    )
     piece.where.append(f"{across} * {share} <= 512")
     whole = k.pass_number(
         "whole", _whole(k, [accesses[t.name] for t in k.tensors if t.copied and t not in repeated], width), "bool"

@@ -67,15 +67,13 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: T
 def _suits_clusters(k: RowsKernel, row_bytes: int, target: Target) -> bool:
     """Return whether clusters rather than teams have rows of so many bytes.
 
-    A cluster reads twice what its blocks do not keep. A team, whose blocks wait for one another, takes a tenth longer
-    than a cluster that keeps its row (`benchmarks.kernels.rows` on an H100): as long as one that moves a tenth more
-    than the row and its result, that is a fifth of the row twice. A quarter, since waits cost a device with more
-    bandwidth more. Clusters of few rows leave blocks idle.
+    A cluster reads twice what its blocks do not keep, and is then slower than a team (`benchmarks.kernels.rows` on an
+    H200); of rows that it keeps it is as fast there, and faster on an H100. Clusters of few rows leave blocks idle.
     """
     kept = _MOST_BLOCKS * _most_kept(target) if target.cluster_sizes else 0
     blocks = _MOST_BLOCKS * prod(mode.extent.size for mode in k.region.outer)
     assert target.device is not None
-    return row_bytes * 3 <= kept * 4 and blocks >= 2 * target.device.sm_count
+    return row_bytes <= kept and blocks >= 2 * target.device.sm_count
 
 
 def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, when: str, target: Target) -> None:
@@ -158,7 +156,7 @@ def split_rows(region: Region, name: str, naming: Naming, suffix: str, shares: i
     block: tuple[str, ...]
     if has_vectors(region):
         rows = LongRows(k)
-        block, items = (piece.param("THREADS", 512, 256, 512, 1024),), piece.param("EACH", rows.wanted_vectors, 2, 4)
+        block, items = (piece.param("THREADS", 256, 256, 512, 1024),), piece.param("EACH", rows.wanted_vectors, 2, 4)
         whole = k.pass_number("whole", rows.whole, "bool")
         code = render(
             "rows_long.cu.j2", k=k, long=rows, whole=whole, kept_count="", split=split, parts=parts, cluster=""

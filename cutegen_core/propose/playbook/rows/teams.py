@@ -2,9 +2,9 @@
 
 While a cluster of the kernel for long rows waits for one of its blocks, or writes, it reads nothing, and what eight
 blocks do not keep is read twice. A team has as many blocks as keep its row, and its next row is on its way while this
-one is written. Its blocks wait for one another, so that all must be there at once: the launch is cooperative. While one
-of many teams waits, others use the memory; where there are two or one, its blocks keep the next row as well and reduce
-that before they hear of this one, by when all has long been told.
+one is written. Its blocks wait for one another, so that all must be there at once: the launch is cooperative. Where
+enough blocks are there, they keep the next row as well, and reduce that before they hear of this one, by when all has
+been told. A row too long for that is kept alone: other teams use the memory while one waits.
 """
 
 from __future__ import annotations
@@ -25,11 +25,8 @@ _OTHERS = 4 << 10
 """Bytes of shared memory left to the reductions of a block, and to the system."""
 _LEAST = 16 << 10
 """Bytes of a row that a block has at least, where rows are few."""
-_FILLED, _FILLED_AHEAD = 0.75, 0.4
-"""Share of a block's memory for its part of a row: the rest is for the next row, while the block waits; and of one of
-two rows."""
-_FEW_TEAMS = 2
-"""Teams that are too few to use the memory while others wait, so that each has the next row reduced before it waits."""
+_FILLED = 0.75
+"""Share of a block's memory for its part of a row, where it keeps one: the rest is for the next row, while it waits."""
 _LINE = 8
 """Vectors of which a share is a multiple, so that no two blocks write the same lines of memory."""
 _EMULATED, _MOST_TEAMS = 2, 1024
@@ -56,10 +53,11 @@ def wanted_team(k: RowsKernel, rows: LongRows, target: Target) -> Team | None:
     row = prod(mode.extent.size for mode in k.region.reduced) * rows.bytes_kept
     if row > most * (ring - _THREADS * _EACH) * vector:
         return None
-    fewest, two_rows = (ceil(row / (ring * vector * filled)) for filled in (_FILLED, _FILLED_AHEAD))
-    ahead = int(most // fewest <= _FEW_TEAMS and two_rows <= most)
+    half = ring // (_THREADS * _EACH) // 2 * (_THREADS * _EACH)  # a part of a row begins with a chunk of its own
+    ahead = int(row <= most * half * vector)
+    fewest = ceil(row / (vector * (half if ahead else ring * _FILLED)))
     spread = min(most // prod(mode.extent.size for mode in k.region.outer), row // _LEAST)
-    blocks = min(most, max(two_rows if ahead else fewest, NO_TEAM + 1, spread))
+    blocks = min(most, max(fewest, NO_TEAM + 1, spread))
     return Team(most // (most // blocks), ring, ahead)
 
 
