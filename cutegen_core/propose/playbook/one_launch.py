@@ -115,7 +115,7 @@ def scan_naive(region: Region, name: str, naming: Naming, suffix: str, tuned: bo
 def scan_block(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
     """Give a thread a vector at a time; rows that are no whole, aligned vectors begin within one."""
     piece, k = RegionText(suffix), ScanKernel(region, name, naming)
-    block = piece.param("BLOCK", 512 if tuned else 256, *((128, 256, 512, 1024) if tuned else ()))
+    block = piece.param("BLOCK", 256, *((128, 256, 512, 1024) if tuned else ()))
     piece.code = render("scan_block.cu.j2", k=k, row_vectors=RowVectors(k), prefetch=tuned)
     piece.launch(f"{name}<{block}, {k.width}, true>", (k.rows,), (block,), k, k.aligned)
     piece.launch(f"{name}<{block}, {k.width}, false>", (k.rows,), (block,), k, f"not ({k.aligned})")
