@@ -99,6 +99,8 @@ _TEAMS: Sequence[Params] = ({}, {"TEAM": 1}, {"TEAM": 20, "TEAM_AHEAD": 0})
 """Teams that reduce the next row before they write one; clusters; teams that do not."""
 _MEGABYTE: Sequence[Params] = ({}, {"TEAM": 1}, {"TEAM": 14, "TEAM_AHEAD": 0})
 """The same, of rows of 1 MB."""
+_ONE_ROW: Sequence[Params] = ({}, {"TEAM": 4, "TEAM_AHEAD": 0})
+"""Clusters, and teams that keep one row."""
 _BLOCKS: Sequence[Params] = ({}, {"BLOCK": 256}, {"BLOCK": 128})
 _LAYER: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 _CHANNEL: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
@@ -129,8 +131,9 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-fp16-4095", "torch.softmax(x, -1)", "65536 4095", x="torch.randn(A, B, dtype=torch.float16)"),
     _rows("softmax-1000", "torch.softmax(x, -1)", "131073 1000"),
     _rows("softmax-16384", "torch.softmax(x, -1)", "16384 16384", ({}, {"ITEMS": 4})),
-    _rows("softmax-65536", "torch.softmax(x, -1)", "8192 65536", ({}, {"TEAM": 4, "TEAM_AHEAD": 0})),
-    _rows("softmax-131072", "torch.softmax(x, -1)", "4096 131072", ({}, {"TEAM": 7, "TEAM_AHEAD": 0}, {"TEAM": 12, "TEAM_AHEAD": 1})),
+    _rows("softmax-65536", "torch.softmax(x, -1)", "8192 65536", _ONE_ROW),
+    _rows("softmax-131072", "torch.softmax(x, -1)", "4096 131072",
+          ({}, {"TEAM": 7, "TEAM_AHEAD": 0}, {"TEAM": 12, "TEAM_AHEAD": 1})),
     _rows("softmax-long", "torch.softmax(x, -1)", "2048 262144", _MEGABYTE),
     _rows("softmax-393216", "torch.softmax(x, -1)", "1024 393216", _TEAMS),
     _rows("softmax-393215", "torch.softmax(x, -1)", "1024 393215", _TEAMS),
@@ -166,7 +169,7 @@ CASES: Sequence[RowsCase] = (
           ({}, {"TEAM2": 1}, {"TEAM2": 14, "TEAM_AHEAD2": 0})),
     _rows("batch-norm", "F.batch_norm(x, None, None, w, b, training=True)", "32 64 512 512", **_CHANNEL),
     _rows("frobenius", "x / torch.norm(x, p='fro')", "32 64 512 512"),
-    _rows("l2-norm-65535", "x / torch.norm(x, p=2, dim=1, keepdim=True)", "8192 65535", ({}, {"TEAM": 4, "TEAM_AHEAD": 0})),
+    _rows("l2-norm-65535", "x / torch.norm(x, p=2, dim=1, keepdim=True)", "8192 65535", _ONE_ROW),
     _rows("sum-last", "torch.sum(x, -1)", "65536 4096"),
     _rows("sum-last-4095", "torch.sum(x, -1)", "131073 4095"),
     _rows("sum-middle", "torch.sum(x, 1, keepdim=True)", "32 4096 4095"),
