@@ -397,6 +397,9 @@ SHARED = {
         {"TEAM": 4, "RING": 9216, "TEAMS": 1, "TEAM_AHEAD": 1}, problem(
             "F.group_norm(x, 2, w, w)", {"R": 2, "C": 8, "D": 16900}, {"R": 3, "C": 4, "D": 6},
             x="torch.randn(R, C, D) + 400", w="torch.randn(C)")),
+    "squares away from half of a mean": ({"TEAM": 2, "RING": 6656}, problem(
+        "x + (x - x.sum(1, keepdim=True) / n).square().sum(1, keepdim=True) / n", {"R": 3, "C": 26500},
+        {"R": 4, "C": 61}, x="torch.randn(R, C) + 9", n="2 * C")),
     "layer norm, reduced ahead, one row a team and several": ({"TEAM": 3, "RING": 6144, "TEAM_AHEAD": 1}, problem(
         "F.layer_norm(x, (C,), w, b)", {"R": 2, "C": 26632}, {"R": 7, "C": 4103}, x="torch.randn(R, C) + 400",
         w="torch.randn(C)", b="torch.randn(C)")),
@@ -422,6 +425,21 @@ def test_a_team_keeps_one_row_after_the_other(case: str, shared: SharedTools, tm
         signature = shared.reference(one, tmp_path).signature(workload)
         assert file.plan(signature, DEVICE, {**file.defaults(), **params}).launches[-1].cooperative, workload.name
     assert_right(one, [last], workloads, shared, tmp_path, params=params, compiled=suffix == "2")
+
+
+@pytest.mark.parametrize(
+    ("forward", "waits"),
+    [("torch.softmax(x, 1)", 1), ("torch.log_softmax(x * 0.5, 1)", 1), ("F.layer_norm(x, (C,))", 1),
+     ("x / x.norm(dim=1, keepdim=True)", 1), ("x * (x - x.mean(1, keepdim=True)).abs().amax(1, keepdim=True)", 2),
+     ("x * torch.exp(x.amin(1, keepdim=True) - x).sum(1, keepdim=True)", 2)],
+)  # fmt: skip
+def test_a_team_waits_once_for_two_reductions_that_are_made_together(
+    forward: str, waits: int, shared: SharedTools, tmp_path: Path
+) -> None:
+    case = problem(forward, {"R": 300, "C": 65536}, {"R": 3, "C": 37}, **DRAW)
+    last = variants_of(case, shared, tmp_path, Target(DEVICE))[-1]
+    assert f"walk{waits}" in last.source
+    assert f"walk{waits + 1}" not in last.source
 
 
 @pytest.mark.parametrize(
