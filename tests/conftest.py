@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,8 @@ else:
     _home = Path(_run.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-tests-", ignore_cleanup_errors=True)))
 os.environ["CUTEGEN_HOME"] = str(_home)
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # torch's threads would wait for one another by computing
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell began the tests in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _opens_store(event: str, given: tuple[Any, ...]) -> None:

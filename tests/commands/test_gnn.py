@@ -135,8 +135,7 @@ def test_a_run_that_fails_says_why(source: str, said: str, double: None, capsys:
 
 def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(home: Path) -> None:
     """But for the epochs: the first run has more than any machine does while this waits."""
-    start = "from cutegen_core.commands import gnn; from cutegen_core.cli import main; import signal, sys\n"
-    start += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored, if the tests run in the background
+    start = "from cutegen_core.commands import gnn; from cutegen_core.cli import main; import sys\n"
     start += f"gnn.MODULE = {DOUBLE!r}; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", start, "gnn", "train", "--json", "--graph-nodes", "100",
                "--checkpoint", str(home / "kept"), "--epochs"]  # fmt: skip

@@ -37,4 +37,6 @@ def test_elements_at_places_are_right(form: str, shared: SharedTools, tmp_path: 
     inputs = {name: code for name, code in INPUTS.items() if re.search(rf"\b{name}\b", forward)}
     case = problem(forward, SIZES, AWKWARD, **inputs)
     variants = variants_of(case, shared, tmp_path)
+    if form == "then a product":  # every one of them reads a copy
+        variants = variants[:1]
     assert_right(case, variants, case.workloads, shared, tmp_path, compiled=form == "embedding")
