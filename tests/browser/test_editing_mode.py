@@ -89,7 +89,33 @@ def test_a_tab_is_never_in_conflict_with_itself(server: Server, store: Store, pa
     before = text_of(page)
     assert pasted[-1000:] in before
     until_saved(store, session, before)
-    # The form changes the plan while typing is on its way: both are in the text.
+    assert server.process is not None
+    editor.press("Control+End")
+    # A reload with three texts on their way.
+    server.process.send_signal(signal.SIGSTOP)
+    for typed in (" one", " two", " three"):
+        page.keyboard.type(typed)
+        page.wait_for_timeout(450)
+    page.evaluate("setTimeout(() => location.reload())")
+    page.wait_for_timeout(300)
+    server.process.send_signal(signal.SIGCONT)
+    settled(page)
+    until_saved(store, session, f"{before} one two three")
+    assert text_of(page) == f"{before} one two three"
+    expect(page.get_by_role("alert").filter(has_text="Conflict")).to_be_hidden()
+
+
+@pytest.mark.thorough
+def test_the_form_changes_the_plan_while_typing_is_on_its_way(server: Server, store: Store, page: Page) -> None:
+    """Both are in the text. On a busy machine the form's change is lost in one of five runs (docs/limits.md)."""
+    session = softmax_story(store).session
+    store.save_draft(edit_name(session, store.put(ONE_PASS)), Draft(store.put(ONE_PASS), ONE_PASS))
+    page.goto(f"{server.url}/session?id={session}&step=3")
+    editor = editor_of(page)
+    editor.press("Control+End")
+    page.keyboard.type("// end\n")
+    before = text_of(page)
+    until_saved(store, session, before)
     page.get_by_text("Launch plan ·").click()
     grid = page.get_by_role("textbox", name="grid")
     expect(grid).to_be_visible()
@@ -106,15 +132,3 @@ def test_a_tab_is_never_in_conflict_with_itself(server: Server, store: Store, pa
     whole = before.replace('["rows"]', '["rows * 1"]', 1) + "// while it changes, and on"
     until_saved(store, session, whole)
     wait_until(lambda: text_of(page) == whole, "the form's change is not in the editor")
-    # A reload with three texts on their way.
-    server.process.send_signal(signal.SIGSTOP)
-    for typed in (" one", " two", " three"):
-        page.keyboard.type(typed)
-        page.wait_for_timeout(450)
-    page.evaluate("setTimeout(() => location.reload())")
-    page.wait_for_timeout(300)
-    server.process.send_signal(signal.SIGCONT)
-    settled(page)
-    until_saved(store, session, f"{whole} one two three")
-    assert text_of(page) == f"{whole} one two three"
-    expect(page.get_by_role("alert").filter(has_text="Conflict")).to_be_hidden()
