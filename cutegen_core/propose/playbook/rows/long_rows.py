@@ -14,6 +14,7 @@ from math import prod
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.rows.folds import folds_of
 from cutegen_core.propose.playbook.rows.kept_rows import LongRows
 from cutegen_core.propose.playbook.rows.teams import add_teams, wanted_team
 from cutegen_core.propose.playbook.rows.vectors import has_vectors
@@ -84,10 +85,11 @@ def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, whe
     cluster = _add_cluster(piece, shared, target) if shared else ""
     kept_count = _add_kept(piece, k, size, length, cluster) if size else ""
     whole = k.pass_number("whole", rows.whole, "bool")
-    calls = list(range(sum(len(one.reductions) for one in k.statements.passes)))[::-1]
+    folds = list(folds_of(k.statements.passes, rows.walks))
+    calls = list(range(sum(len(fold.reductions) for fold in folds)))[::-1]
     code = render(
-        "rows_long.cu.j2", k=k, long=rows, whole=whole, kept_count=kept_count, split="", parts="", cluster=cluster,
-        calls=calls,
+        "rows_long.cu.j2", k=k, long=rows, folds=folds, whole=whole, kept_count=kept_count, split="", parts="",
+        cluster=cluster, calls=calls,
     )  # fmt: skip
     piece.code = "\n".join(part for part in (piece.code, code) if part)
     kernel = f"{k.name}<{', '.join(filter(None, (block, items, cluster)))}>"
@@ -159,8 +161,9 @@ def split_rows(region: Region, name: str, naming: Naming, suffix: str, shares: i
         block, items = (piece.param("THREADS", 256, 256, 512, 1024),), piece.param("EACH", rows.wanted_vectors, 2, 4)
         whole = k.pass_number("whole", rows.whole, "bool")
         code = render(
-            "rows_long.cu.j2", k=k, long=rows, whole=whole, kept_count="", split=split, parts=parts, cluster=""
-        )
+            "rows_long.cu.j2", k=k, long=rows, folds=list(folds_of(k.statements.passes, rows.walks)), whole=whole,
+            kept_count="", split=split, parts=parts, cluster="",
+        )  # fmt: skip
         kernel, across = f"{name}<{block[0]}, {items}, {splits}>", k.rows
     else:
         block = piece.param("BX", _ACROSS, 32, 64), piece.param("BY", 16, 8, 16)
