@@ -472,7 +472,7 @@ def test_a_block_keeps_two_rows_where_all_of_the_device_can(
 
 @pytest.mark.parametrize(
     ("columns", "arch", "by_teams"),
-    [(65536, "sm_90a", False), (204800, "sm_90a", False), (204816, "sm_90a", True), (65536, "sm_120a", False),
+    [(65536, "sm_90a", False), (273056, "sm_90a", False), (273072, "sm_90a", True), (65536, "sm_120a", False),
      (262144, "sm_120a", True), (65536, "sm_80", True)],
 )  # fmt: skip
 def test_clusters_have_the_rows_that_they_keep_and_the_tuner_may_try_the_other_kernel(

@@ -31,6 +31,8 @@ _EMULATED = 2
 """Blocks of a cluster on the emulator, which gives each a process."""
 _CLUSTER_THREADS, _MOST_BLOCKS = 512, 8
 """Of a cluster, unless the tuner finds others better."""
+_WITH_EXPONENTIALS = 4 / 3
+"""How much longer than what it keeps a cluster's row may be, where exponentials are summed."""
 _LONG = 16384
 """Elements of a row from which the largest block pays."""
 
@@ -68,20 +70,24 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: T
 def _suits_clusters(k: RowsKernel, row_bytes: int, target: Target) -> bool:
     """Return whether clusters rather than teams have rows of so many bytes.
 
-    A cluster reads twice what its blocks do not keep, and is then slower than a team (`benchmarks.kernels.rows` on an
-    H200); of rows that it keeps it is as fast there, and faster on an H100. Clusters of few rows leave blocks idle.
+    A cluster reads twice what its blocks do not keep: only exponentials take longer than that. Of rows that it keeps
+    it is as fast as a team (`benchmarks.kernels.rows` on an H200), and faster on an H100. Clusters of few rows leave
+    blocks idle.
     """
     kept = _MOST_BLOCKS * _most_kept(target) if target.cluster_sizes else 0
+    folds = folds_of(k.statements.passes, LongRows(k).walks)
+    most = _WITH_EXPONENTIALS * kept if any(fold.together == "exponentials" for fold in folds) else kept
     blocks = _MOST_BLOCKS * prod(mode.extent.size for mode in k.region.outer)
     assert target.device is not None
-    return row_bytes <= kept and blocks >= 2 * target.device.sm_count
+    return row_bytes <= most and blocks >= 2 * target.device.sm_count
 
 
 def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, when: str, target: Target) -> None:
     """Add the kernel that has a block a row, or a cluster of them where the bytes of a row are given as `shared`."""
     size, length = rows.bytes_kept, prod(mode.extent.size for mode in k.region.reduced)
     threads = _CLUSTER_THREADS if shared else 1024 if length > _LONG else 512 if length > 2048 else 256
-    block, items = piece.param("THREADS", threads, 256, 512, 1024), piece.param("EACH", rows.wanted_vectors, 2, 4)
+    each = 2 if shared and length % k.width else rows.wanted_vectors  # so that three blocks have registers on an SM
+    block, items = piece.param("THREADS", threads, 256, 512, 1024), piece.param("EACH", each, 2, 4)
     cluster = _add_cluster(piece, shared, target) if shared else ""
     kept_count = _add_kept(piece, k, size, length, cluster) if size else ""
     whole = k.pass_number("whole", rows.whole, "bool")
