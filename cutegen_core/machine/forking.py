@@ -1,6 +1,9 @@
 """Start children as forks of a process that has imported what takes long (`fork_server`).
 
 A process has one fork server, started when a child is first asked for; the children of all threads are its forks.
+
+It does not make way, as its children do (`worker`): while torch is imported, whoever asked waits for that, and has
+nothing else to do once its own modules are there.
 """
 
 from __future__ import annotations
@@ -19,7 +22,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from cutegen_core.machine import priority
 from cutegen_core.machine.child_environment import child_environment
 from cutegen_core.machine.fork_server import LARGEST_REQUEST, ONE_THREAD, STATUS
 from cutegen_core.records.errors import MachineError
@@ -135,7 +137,6 @@ class ForkServerClient:
                 command, env=child_environment(Path(os.devnull)) | ONE_THREAD, pass_fds=[theirs.fileno()],
                 start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             )  # fmt: skip
-            priority.make_way(self._process.pid)
             theirs.close()
         return self._control
 

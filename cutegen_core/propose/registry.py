@@ -2,6 +2,9 @@
 
 A strategy says how a kernel is refined; who answers (a model, a person, the playbook, a recording) is a setting of its
 own. To add a strategy: its package, and one line in `STRATEGIES`.
+
+A proposer is imported where it is made: the command line and the pages name all strategies and make none, and the
+playbook is a third of what the command line would import.
 """
 
 from __future__ import annotations
@@ -9,12 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from cutegen_core.propose.astra.single import SingleAgentStrategy
-from cutegen_core.propose.astra.strategy import ROLES, AstraStrategy
-from cutegen_core.propose.cutegen.strategy import CutegenStrategy
+from cutegen_core.propose.astra.roles import ROLES
 from cutegen_core.propose.cutegen.switches import ABLATIONS
 from cutegen_core.propose.model_port import Model
-from cutegen_core.propose.playbook.proposer import PlaybookProposer
 from cutegen_core.propose.port import Proposer
 from cutegen_core.propose.replay import ReplayProposer
 from cutegen_core.records.errors import UsageError
@@ -44,18 +44,26 @@ class Strategy(NamedTuple):
 
 
 def _asks_a_model(store: Store, settings: SessionSettings) -> Proposer:
+    from cutegen_core.propose.cutegen.strategy import CutegenStrategy
+
     return CutegenStrategy(width=_width(settings))
 
 
 def _has_roles(store: Store, settings: SessionSettings) -> Proposer:
+    from cutegen_core.propose.astra.strategy import AstraStrategy
+
     return AstraStrategy({role: settings.answers(role) for role in ROLES})
 
 
 def _has_one_role(store: Store, settings: SessionSettings) -> Proposer:
+    from cutegen_core.propose.astra.single import SingleAgentStrategy
+
     return SingleAgentStrategy(settings.answers(Role.PROPOSER))
 
 
 def _uses_the_playbook(store: Store, settings: SessionSettings) -> Proposer:
+    from cutegen_core.propose.playbook.proposer import PlaybookProposer
+
     return PlaybookProposer()
 
 
@@ -69,6 +77,8 @@ def _width(settings: SessionSettings) -> int:
 
 def _ablation(key: str) -> Strategy:
     def asks_a_model(store: Store, settings: SessionSettings) -> Proposer:
+        from cutegen_core.propose.cutegen.strategy import CutegenStrategy
+
         return CutegenStrategy(ABLATIONS[key].switches, _width(settings))
 
     answering = {AnsweredBy.LLM: asks_a_model, AnsweredBy.PERSON: asks_a_model, AnsweredBy.RECORDING: _replays}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cutegen_core.evaluate.evidence.speed import share
 from cutegen_core.evaluate.timing.overall import overall
 from cutegen_core.evaluate.timing.statistics import fast_p, geometric_mean
-from cutegen_core.propose.playbook.words.features import cute_features
+from cutegen_core.kernel.cute_features import cute_features
 from cutegen_core.records import as_json
 from cutegen_core.records.bench import BenchRow
 from cutegen_core.records.errors import StoreError

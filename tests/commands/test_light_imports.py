@@ -29,6 +29,16 @@ def test_check_begins_without_records():
     assert not {"pydantic", "cutegen_core.commands.listing", *SLOW} & set(done.stdout.split())
 
 
+def test_run_begins_without_a_proposer():
+    """The engine makes it. Beside an engine that starts, the command would take a processor from torch's import."""
+    program = "import sys, cutegen_core.commands.refining_options; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    strategies = {f"cutegen_core.propose.{name}.strategy" for name in ("astra", "cutegen")}
+    slow = {"numpy", "torch", "jinja2", "cutegen_core.propose.playbook", *strategies}
+    assert "cutegen_core.propose.registry" in done.stdout.split()
+    assert not slow & set(done.stdout.split())
+
+
 def test_a_sandboxed_tool_waits_for_nothing_slow():
     """A kernel is built by six of them: each waits for these imports before it begins."""
     program = "import sys; import cutegen_core.machine.sandbox.launcher; print(*sys.modules)"

@@ -94,6 +94,14 @@ def test_children_share_what_was_imported_and_nothing_else(forked, tmp_path, mon
         assert kinds == ["pipe", "pipe"], "its requests and its answers, and no other child's"
 
 
+def test_a_fork_server_makes_way_for_nobody_while_it_imports(forked):
+    """Whoever asked waits for that; its children make way where they are asked to (`test_priority`)."""
+    said = ask(forked())
+    assert os.getpriority(os.PRIO_PROCESS, said["parent"]) == os.getpriority(os.PRIO_PROCESS, 0)
+    group, own = (Path(f"/proc/{pid}/autogroup") for pid in (said["parent"], os.getpid()))
+    assert not group.exists() or group.read_text().split()[-1] == own.read_text().split()[-1]
+
+
 WITH_A_THREAD = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
 
 

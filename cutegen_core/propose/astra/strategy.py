@@ -33,7 +33,6 @@ from cutegen_core.records.decision import StudyKind
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.event import AnsweredBy, Role
 
-ROLES = (Role.TESTING, Role.PROFILING, Role.PLANNING, Role.CODING)
 SUITE_TRIES = 3
 """A suite, and two more where the evidence speaks against it."""
 _REPEATED = "\n\nThe planner named no new idea, twice; this is the playbook's next one."

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from cutegen_core.kernel.cute_features import cute_features
 from cutegen_core.propose.playbook import gather, serving
 from cutegen_core.propose.playbook.graphs.choice import foremost, simplest, spread
 from cutegen_core.propose.playbook.graphs.missing import operations_without_rule
@@ -23,7 +24,6 @@ from cutegen_core.propose.playbook.serving.writing import ServingLevel, write
 from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.values import NotInPlaybook, Value, plain
 from cutegen_core.propose.playbook.variants import Variant, write_variants
-from cutegen_core.propose.playbook.words.features import cute_features
 from cutegen_core.propose.playbook.words.redirects import redirect, understood
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Signature

@@ -10,7 +10,7 @@ import streamlit as st
 from cutegen_core import views
 from cutegen_core.machine.default_executor import default_executor
 from cutegen_core.machine.device import KNOWN, Device, choose_device
-from cutegen_core.propose.astra.strategy import ROLES
+from cutegen_core.propose.astra.roles import ROLES
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES, answerers, strategies_for

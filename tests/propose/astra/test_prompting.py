@@ -9,8 +9,9 @@ import pytest
 from cutegen_core.machine.device import choose_device
 from cutegen_core.problems import library, suite
 from cutegen_core.propose.astra import prompting, rounds
+from cutegen_core.propose.astra.roles import ROLES
 from cutegen_core.propose.astra.single import SingleAgentStrategy
-from cutegen_core.propose.astra.strategy import ROLES, AstraStrategy
+from cutegen_core.propose.astra.strategy import AstraStrategy
 from cutegen_core.propose.port import Ask, Attempt, BenchmarkShape, Call, ProposalRequest, Unparsed
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.event import AnsweredBy, Role, SuiteTried

@@ -1,1 +1,1 @@
-"""Words in and out: what a person asks of the menu (`redirects`), which parts of CuTe a kernel uses (`features`)."""
+"""Words in: what a person asks of the menu (`redirects`)."""
