@@ -23,7 +23,7 @@ from cutegen_core.machine import workspace
 from cutegen_core.records.errors import CutegenError
 from pages.components.access import access
 from pages.components.access.access_middleware import OriginMiddleware
-from pages.components.shared import first_values, late_polls, quick_clicks, quiet_polls, whole_runs
+from pages.components.shared import field_values, late_polls, quick_clicks, quiet_polls, whole_runs
 
 LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 NEEDED_SOON = ("pandas", "pages.components.shared.charts", "cutegen_core.share.exports")
@@ -69,7 +69,7 @@ quick_clicks.keep()
 late_polls.keep_out()
 quiet_polls.drop()
 whole_runs.keep()
-first_values.send_again()
+field_values.keep()
 app = st.App(
     "pages/components/shared/frame.py",
     lifespan=_with_engine,

@@ -63,11 +63,11 @@ def choose(source: str) -> Declared | None:
     name = wanted if wanted in found else next((n for n, d in found.items() if d.name in (wanted, named)), "")
     if wanted and not name:
         quiet(f"This kernel declares no “{wanted}”; showing the first declaration.")
-    key = "layout-name"
-    ui_state.put(key, name or first)
-    st.radio("Declared in this kernel", list(found), key=key, on_change=ui_state.noted(_chosen, key, name or first),
-             format_func=plain_label, label_visibility="collapsed")  # fmt: skip
-    return found[name or first]
+    drawn = name or first
+    key = ui_state.showing("layout-name", drawn)
+    st.radio("Declared in this kernel", list(found), list(found).index(drawn), key=key, format_func=plain_label,
+             label_visibility="collapsed", on_change=ui_state.noted(_chosen, key, drawn))  # fmt: skip
+    return found[drawn]
 
 
 def _chosen(key: str, drawn: str) -> None:

@@ -266,6 +266,20 @@ def test_what_is_done_to_a_tab_for_good_is_done_to_the_tests_own() -> None:
     assert found == [], "use own_tab"
 
 
+def test_no_field_is_given_its_value_at_every_drawing() -> None:
+    """What a person enters meanwhile would be lost: a field that shows what the page knows has a key of `showing`."""
+    found, fields = [], 0
+    for path in sorted((ROOT / "pages").rglob("*.py")):
+        for function in (node for node in nodes_of(path) if isinstance(node, ast.FunctionDef)):
+            calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
+            keys = {ast.unparse(given.value) for call in calls for given in call.keywords if given.arg == "key"}
+            fields += len(keys)
+            puts = [call for call in calls if ast.unparse(call.func) in ("ui_state.put", "put")]
+            found += [f"{path.name}:{one.lineno}" for one in puts if ast.unparse(one.args[0]) in keys]
+    assert fields > 100, "the fields are found"
+    assert found == []
+
+
 def visible_texts(path: Path) -> list[tuple[int, str]]:
     """Return the strings of a module that are no docstrings and no names: those with a space, each with its line."""
     nodes = nodes_of(path)

@@ -107,7 +107,7 @@ def test_a_tab_is_never_in_conflict_with_itself(server: Server, store: Store, pa
 
 @pytest.mark.thorough
 def test_the_form_changes_the_plan_while_typing_is_on_its_way(server: Server, store: Store, page: Page) -> None:
-    """Both are in the text. On a busy machine the form's change is lost in one of five runs (docs/limits.md)."""
+    """Both are in the text."""
     session = softmax_story(store).session
     store.save_draft(edit_name(session, store.put(ONE_PASS)), Draft(store.put(ONE_PASS), ONE_PASS))
     page.goto(f"{server.url}/session?id={session}&step=3")

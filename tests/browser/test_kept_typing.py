@@ -88,6 +88,25 @@ def test_typing_is_put_back_once_the_field_is_drawn_to_the_end(server: Server, p
     expect(field).to_have_value("no spills")
 
 
+@pytest.mark.parametrize("handed_over", [False, True])
+def test_typing_in_a_field_that_gets_another_value_is_offered(server: Server, page: Page, handed_over: bool) -> None:
+    field, offered = page.locator("textarea"), page.get_by_role("alert")
+    page.goto(f"{server.url}/_stcore/health")
+    page.add_script_tag(content=f"{KEPT_TYPING}\nkeepTyping();")
+    page.evaluate(_DRAW_WITH_A_PAUSE, [_FIELD, "one"])
+    field.press_sequentially("half")
+    if handed_over:
+        field.press("Control+Enter")
+    page.evaluate(_DRAW_WITH_A_PAUSE, [_FIELD.replace("note", "note-turn-1"), "two"])
+    expect(field).to_have_value("two")
+    if handed_over:
+        page.wait_for_function("!Object.keys(sessionStorage).some((key) => key.startsWith('cutegen-typed'))")
+        expect(offered).to_be_hidden()
+    else:
+        offered.get_by_role("button", name="Put it back").click()
+        expect(field).to_have_value("onehalf")
+
+
 @pytest.mark.thorough
 def test_a_prompt_and_a_reply_outlast_a_reload(server: Server, store: Store, page: Page) -> None:
     with engine_held(server):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 testing = Later("streamlit.testing.v1")
 manifest_scanner = Later("streamlit.components.v2.manifest_scanner")
+element_tree = Later("streamlit.testing.v1.element_tree")
 
 FRAME = Path(__file__).parent.parent.parent / "pages" / "components" / "shared" / "frame.py"
 PAGES = Path(__file__).parent.parent.parent / "pages"
@@ -42,6 +43,21 @@ def packages_scanned_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         scan = cache(manifest_scanner.scan_component_manifests)
         patch.setattr("streamlit.components.v2.manifest_scanner.scan_component_manifests", scan)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fields_found_by_name() -> Iterator[None]:
+    """A page draws a new field, with a key of its own, where a value was changed elsewhere. A test names the field."""
+
+    def named(self: Sequence[Any], key: str) -> object:
+        for element in self:
+            if (getattr(element, "key", None) or "").partition("-turn-")[0] == key:
+                return element
+        raise KeyError(key)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(element_tree.ElementList, "__call__", named)
         yield
 
 

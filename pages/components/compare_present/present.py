@@ -25,7 +25,7 @@ USUAL_INTERVAL_S = 8
 TICK_S = 0.5
 STOPS_SHOWN = 13
 """With more stops, only those around the shown one have a button."""
-_PLAYING, _FOLLOWED, _STOP, _EVERY = "present-playing", "present-followed", "present-stop", "present-every"
+_PLAYING, _FOLLOWED = "present-playing", "present-followed"
 
 
 def render_choice(rows: Sequence[SessionRow]) -> None:
@@ -131,9 +131,10 @@ def _stops(deck: Deck, at: int) -> None:
     first = max(0, min(at - STOPS_SHOWN // 2, len(deck.stops) - STOPS_SHOWN))
     offered = deck.stops[first : first + STOPS_SHOWN]
     labels = {stop.name: plain_label(_label(stop, is_shown=stop is deck.stops[at])) for stop in offered}
-    ui_state.put(_STOP, deck.stops[at].name)
-    st.segmented_control("Stops", list(labels), key=_STOP, format_func=labels.__getitem__, required=True,
-                         label_visibility="collapsed", on_change=ui_state.noted(_chosen, deck, at))  # fmt: skip
+    drawn = deck.stops[at].name
+    key = ui_state.showing("present-stop", drawn)
+    st.segmented_control("Stops", list(labels), default=drawn, key=key, format_func=labels.__getitem__, required=True,
+                         label_visibility="collapsed", on_change=ui_state.noted(_chosen, deck, at, key))  # fmt: skip
 
 
 def _label(stop: Stop, *, is_shown: bool) -> str:
@@ -142,9 +143,9 @@ def _label(stop: Stop, *, is_shown: bool) -> str:
     return f"{stop.mark} {name}{word}{' ★' if stop.is_best else ''}"
 
 
-def _chosen(deck: Deck, drawn: int) -> None:
+def _chosen(deck: Deck, drawn: int, key: str) -> None:
     """Open the chosen stop; a browser that only repeats the drawn value has chosen nothing."""
-    index = deck.find(ui_state.text(_STOP))
+    index = deck.find(ui_state.text(key))
     if index is not None and index != drawn:
         _go(deck, index)
 
@@ -164,11 +165,11 @@ def _play(deck: Deck, at: int) -> None:
 
 
 def _interval() -> None:
-    drawn = str(_interval_s())
-    ui_state.put(_EVERY, drawn)
+    drawn, offered = str(_interval_s()), [str(s) for s in INTERVALS_S]
+    key = ui_state.showing("present-every", drawn)
     st.selectbox(
-        "Seconds per slide", [str(s) for s in INTERVALS_S], key=_EVERY, format_func="{} s".format, width=78,
-        label_visibility="collapsed", on_change=ui_state.noted(address.follow, _EVERY, "every", drawn),
+        "Seconds per slide", offered, offered.index(drawn), key=key, format_func="{} s".format, width=78,
+        label_visibility="collapsed", on_change=ui_state.noted(address.follow, key, "every", drawn),
     )  # fmt: skip
 
 

@@ -48,12 +48,11 @@ def choose(store: Store, name: str, fallback_step: int) -> Side | None:
     if wanted and wanted not in rows:
         note("error", f"There is no session “{wanted}”. Choose another one.")
     drawn = wanted if wanted in rows else next(iter(rows))
-    key = f"compare-session-{name}"
-    ui_state.put(key, drawn)
+    key = ui_state.showing(f"compare-session-{name}", drawn)
     left, right = st.columns([1, 1.5])
     with left:
         st.selectbox(
-            f"{name.upper()}: session", list(rows), key=key, label_visibility="collapsed",
+            f"{name.upper()}: session", list(rows), list(rows).index(drawn), key=key, label_visibility="collapsed",
             on_change=ui_state.noted(address.follow, key, name, drawn),
             format_func=lambda i: show_hidden(f"{rows[i].problem} · {rows[i].proposer} · {i}"),
         )  # fmt: skip
@@ -73,10 +72,10 @@ def _step(store: Store, name: str, session: str, wanted: str, fallback: int) -> 
         note("error", f"Session {session} has no kernel in step “{wanted}”.")
     offered = [number for number, row in steps.items() if row.status] or list(steps)
     shown = number if number in steps else offered[max(-len(offered), fallback)]
-    key, drawn = f"compare-step-{name}", f"{session}.{shown}"
-    ui_state.put(key, drawn)
+    offers, drawn = [f"{session}.{n}" for n in reversed(steps)], f"{session}.{shown}"
+    key = ui_state.showing(f"compare-step-{name}", drawn)
     st.selectbox(
-        f"{name.upper()}: step", [f"{session}.{n}" for n in reversed(steps)], key=key, label_visibility="collapsed",
+        f"{name.upper()}: step", offers, offers.index(drawn), key=key, label_visibility="collapsed",
         on_change=ui_state.noted(address.follow, key, name, drawn),
         format_func=lambda place: show_hidden(f"{name.upper()} · {_words(steps[place.partition('.')[2]])}"),
     )  # fmt: skip

@@ -200,7 +200,7 @@ def _text_field(store: Store, view: SessionView, draft: Draft, tested: Trial | N
     plan_form.render_plan_form(view, draft.text, partial(_write, store, name, field), tested)
     text_field.render_choice(store, name, field, draft)
     st.text_area(
-        code_editor.LABEL, key=field.key, height=EDITOR_HEIGHT_PX, label_visibility="collapsed",
+        code_editor.LABEL, field.text, key=field.key, height=EDITOR_HEIGHT_PX, label_visibility="collapsed",
         on_change=ui_state.noted(text_field.keep, store, name, field), persist_state="session",
     )  # fmt: skip
     said = sorted(line_messages(tested).items())
@@ -218,4 +218,4 @@ def _write(store: Store, name: str, field: TextField, edit: Edit) -> None:
     draft = store.draft(name)
     if draft is not None:
         field.seen = draft
-        ui_state.replace(field.key, draft.text)
+        ui_state.renew(field.name)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import streamlit as st
@@ -44,6 +43,18 @@ class Refused(NamedTuple):
     typed: str
     why: str
     text: str
+
+
+class Typed(NamedTuple):
+    """What is in a field: its name, its key, and the kernel's text with which it was drawn."""
+
+    name: str
+    key: str
+    text: str
+
+    @property
+    def value(self) -> str:
+        return ui_state.text(self.key)
 
 
 def render_plan_form(view: SessionView, text: str, write: Write, tested: Trial | None) -> None:
@@ -103,18 +114,24 @@ def _fields(launch: LaunchSpec) -> Iterator[PlanField]:
 def _parameters(session: str, kernel: KernelFile, write: Write, said: Mapping[tuple[str, int, str], str]) -> None:
     heading("Parameters")
     for parameter, column in zip(kernel.params, st.columns(max(3, len(kernel.params))), strict=False):
-        key = f"plan-param-{session}-{parameter.name}"
-        change = partial(_set_parameter, kernel.text, parameter, key, write)
+        name = f"plan-param-{session}-{parameter.name}"
+        refused = _refused(name, kernel.text)
         with column:
             if parameter.tunable:
-                ui_state.put(key, parameter.default)
-                st.selectbox(parameter.name, parameter.values, key=key, on_change=change)
-                refused = _refused(key, kernel.text)
-                why = f"not applied: {refused.why}" if refused else ""
+                key = ui_state.showing(name, parameter.default)
+                at = parameter.values.index(parameter.default)
+                st.selectbox(
+                    parameter.name, parameter.values, at, key=key, on_change=_set_parameter,
+                    args=(parameter, Typed(name, key, kernel.text), write),
+                )  # fmt: skip
             else:
-                why = _shown_as_typed(key, str(parameter.default), kernel.text)
-                st.text_input(parameter.name, key=key, on_change=change)
-            _error(why or said.get(("params", 0, parameter.name), ""))
+                value = refused.typed if refused else str(parameter.default)
+                key = ui_state.showing(name, value)
+                st.text_input(
+                    parameter.name, value, key=key, on_change=_set_parameter,
+                    args=(parameter, Typed(name, key, kernel.text), write),
+                )  # fmt: skip
+            _error(_why(refused) or said.get(("params", 0, parameter.name), ""))
 
 
 def _launch(session: str, kernel: KernelFile, index: int, launch: LaunchSpec, write: Write,
@@ -123,26 +140,32 @@ def _launch(session: str, kernel: KernelFile, index: int, launch: LaunchSpec, wr
         heading(f"Launch {index + 1}: {launch.kernel}")
     fields = tuple(_fields(launch))
     for field, column in zip(fields, st.columns(len(fields)), strict=True):
-        key = f"plan-{session}-{index}-{field.name}"
-        why = _shown_as_typed(key, field.typed, kernel.text)
+        name = f"plan-{session}-{index}-{field.name}"
+        refused = _refused(name, kernel.text)
+        value = refused.typed if refused else _as_typed(name, field)
+        key = ui_state.showing(name, value)
         with column:
             st.text_input(
-                field.name, key=key, on_change=_set_field, args=(kernel.text, index, field, key, write),
+                field.name, value, key=key, on_change=_set_field,
+                args=(index, field, Typed(name, key, kernel.text), write),
                 help=_HELP.get(field.name, "Expressions, separated by commas" if field.is_list else "An expression"),
             )  # fmt: skip
-            _error(why or said.get(("launch", index, field.name), ""))
+            _error(_why(refused) or said.get(("launch", index, field.name), ""))
 
 
-def _shown_as_typed(key: str, in_file: str, text: str) -> str:
-    """Fill the field with the file's value, or with a refused one; return why it was refused."""
-    refused = _refused(key, text)
-    ui_state.put(key, refused.typed if refused else in_file)
-    return f"not applied: {refused.why}" if refused else ""
+def _as_typed(name: str, field: PlanField) -> str:
+    """Return the value in the file, as it was typed if that says the same."""
+    typed = ui_state.text(ui_state.field_key(name))
+    return typed if field.is_list and _items(typed) == _items(field.typed) else field.typed
 
 
-def _refused(key: str, text: str) -> Refused | None:
-    refused = ui_state.held(f"refused-{key}", Refused)
+def _refused(name: str, text: str) -> Refused | None:
+    refused = ui_state.held(f"refused-{name}", Refused)
     return refused if refused and refused.text == text else None
+
+
+def _why(refused: Refused | None) -> str:
+    return f"not applied: {refused.why}" if refused else ""
 
 
 def _error(why: str) -> None:
@@ -150,36 +173,31 @@ def _error(why: str) -> None:
         st.html(f'<div class="cg-field-error" role="alert">✗ {escape_html(why)}</div>')
 
 
-def _set_field(text: str, index: int, field: PlanField, key: str, write: Write) -> None:
-    typed = ui_state.text(key)
-    value = json.dumps(_items(typed) if field.is_list else typed, ensure_ascii=False)
-    _change(key, field.typed, text, write, lambda now: parse(now).with_launch(index, field.name, value))
+def _set_field(index: int, field: PlanField, typed: Typed, write: Write) -> None:
+    value = json.dumps(_items(typed.value) if field.is_list else typed.value, ensure_ascii=False)
+    _change(typed, write, lambda now: parse(now).with_launch(index, field.name, value))
 
 
-def _set_parameter(text: str, parameter: Parameter, key: str, write: Write) -> None:
-    typed = ui_state.text(key)
-
+def _set_parameter(parameter: Parameter, typed: Typed, write: Write) -> None:
     def changed(now: str) -> str:
         if parameter.tunable:
-            return parse(now).with_param(parameter.name, next(v for v in parameter.values if str(v) == typed))
+            return parse(now).with_param(parameter.name, next(v for v in parameter.values if str(v) == typed.value))
         try:
-            number = type(parameter.default)(typed)
+            number = type(parameter.default)(typed.value)
         except ValueError as error:
-            raise KernelFileError(f"{parameter.name} must be a number, not {typed!r}") from error
+            raise KernelFileError(f"{parameter.name} must be a number, not {typed.value!r}") from error
         return parse(now).with_param(parameter.name, number)
 
-    _change(key, str(parameter.default), text, write, changed)
+    _change(typed, write, changed)
 
 
-def _change(key: str, in_file: str, text: str, write: Write, edit: Edit) -> None:
+def _change(typed: Typed, write: Write, edit: Edit) -> None:
     """Write a value that can be read back; leave any other in its field."""
-    ui_state.forget(f"refused-{key}")
-    if ui_state.text(key) == in_file:  # a browser whose form was just closed may repeat the drawn value
-        return
+    ui_state.forget(f"refused-{typed.name}")
     try:
-        parse(edit(text))
+        parse(edit(typed.text))
     except KernelFileError as error:
-        ui_state.put(f"refused-{key}", Refused(ui_state.text(key), str(error), text))
+        ui_state.put(f"refused-{typed.name}", Refused(typed.value, str(error), typed.text))
         return
     write(edit)
 

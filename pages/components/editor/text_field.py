@@ -26,12 +26,17 @@ class TextField:
     def key(self) -> str:
         return ui_state.field_key(self.name)
 
+    @property
+    def text(self) -> str:
+        """What it shows."""
+        return ui_state.text(self.key) or self.seen.text
+
 
 def take_over(name: str, draft: Draft) -> TextField:
     """Return the field with this name; it shows the draft unless something else was typed into it."""
     field = ui_state.kept(f"field-{name}", lambda: TextField(name, draft))
     if ui_state.text(field.key) in ("", field.seen.text):
-        ui_state.put(field.key, draft.text)
+        ui_state.showing(field.name, draft.text)
         field.seen = draft
     return field
 
@@ -66,7 +71,7 @@ def render_choice(store: Store, name: str, field: TextField, draft: Draft) -> No
 
 def forget(name: str) -> None:
     """Forget the field's text and what it saw."""
-    ui_state.replace(ui_state.field_key(name), "")
+    ui_state.renew(name)
     ui_state.forget(f"field-{name}")
 
 
@@ -77,4 +82,4 @@ def _keep_mine(store: Store, name: str, field: TextField, draft: Draft) -> None:
 
 def _take_theirs(field: TextField, draft: Draft) -> None:
     field.seen = draft
-    ui_state.replace(field.key, draft.text)
+    ui_state.renew(field.name)

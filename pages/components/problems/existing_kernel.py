@@ -26,11 +26,11 @@ def render_existing(store: Store, editing: Editing) -> None:
     heading("Existing kernel")
     key = f"{editing.key}-existing"
     write = partial(_write, store, editing)
-    ui_state.put(key, editing.existing)
+    field = ui_state.showing(key, editing.existing)
     st.text_area(
-        "Existing kernel", key=key, height=TEXT_HEIGHT_PX if editing.existing else "content",
+        "Existing kernel", editing.existing, key=field, height=TEXT_HEIGHT_PX if editing.existing else "content",
         label_visibility="collapsed", placeholder="the kernel file that solves the problem today, if there is one",
-        on_change=ui_state.noted(_typed, write, key),
+        on_change=ui_state.noted(_typed, write, field),
     )  # fmt: skip
     upload = st.file_uploader("Or upload a .cu", ["cu"], key=f"{key}-upload", max_upload_size=1)
     if upload is not None and ui_state.first_time(f"{key}-taken", upload.file_id):

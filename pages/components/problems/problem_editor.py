@@ -66,7 +66,6 @@ def _differences(editing: Editing) -> tuple[str, ...]:
 
 def _reset(store: Store, editing: Editing) -> None:
     problem_draft.discard(store, editing)
-    ui_state.forget(_text_key(editing))
     ui_state.forget(_refused(editing))
 
 
@@ -122,8 +121,7 @@ def _keep_derived(store: Store, editing: Editing, text: str) -> None:
     """Save the text with the sizes found; if the draft has changed meanwhile, put it in the field and ask which to
     keep."""
     if not problem_draft.write(store, editing, text):
-        ui_state.put(_text_key(editing), text)
-        ui_state.put(_refused(editing), "1")
+        ui_state.put(_refused(editing), text)
 
 
 def _derived(problem: Problem) -> Problem:
@@ -140,13 +138,13 @@ def failure(editing: Editing, lint_error: str) -> tuple[str, int]:
 def render_text(store: Store, editing: Editing, lint_error: str) -> None:
     """Draw the field with the file's text, and below it the line with an error."""
     heading("Reference, in KernelBench format")
-    key = _text_key(editing)
-    if ui_state.text(_refused(editing)):
+    refused = ui_state.held(_refused(editing), str)
+    text = editing.text if refused is None else refused
+    key = ui_state.showing(f"{editing.key}-text", text)
+    if refused is not None:
         _which(store, editing, key)
-    else:
-        ui_state.put(key, editing.text)
     st.text_area(
-        "Problem source", key=key, height=TEXT_HEIGHT_PX, label_visibility="collapsed",
+        "Problem source", text, key=key, height=TEXT_HEIGHT_PX, label_visibility="collapsed",
         on_change=ui_state.noted(_typed, store, editing, key),
     )  # fmt: skip
     quiet("Python with Model, get_inputs and get_init_inputs. Ctrl+Enter applies the text.")
@@ -158,8 +156,11 @@ def render_text(store: Store, editing: Editing, lint_error: str) -> None:
 def _typed(store: Store, editing: Editing, key: str) -> None:
     ui_state.put(f"{editing.key}-failed", "")
     text = ui_state.text(key).encode(errors="replace").decode()
-    if not problem_draft.write(store, editing, text) and problem_draft.look(store, editing.original).text != text:
-        ui_state.put(_refused(editing), "1")
+    asked = ui_state.held(_refused(editing), str) is not None
+    if asked or (
+        not problem_draft.write(store, editing, text) and problem_draft.look(store, editing.original).text != text
+    ):
+        ui_state.put(_refused(editing), text)
 
 
 def _which(store: Store, editing: Editing, key: str) -> None:
@@ -179,10 +180,6 @@ def _refused(editing: Editing) -> str:
     return f"{editing.key}-refused"
 
 
-def _text_key(editing: Editing) -> str:
-    return f"{editing.key}-text"
-
-
 def mend(store: Store, editing: Editing, workloads: tuple[Workload, ...]) -> None:
     """Take over the workloads that the lint suggests; called by a click."""
     problem_draft.take(store, editing.original, lambda problem: replace(problem, workloads=workloads))
@@ -196,10 +193,10 @@ def render_keep(store: Store, editing: Editing) -> None:
     """Draw the ways to keep the problem: under a name in the workspace, or as a download."""
     heading("Save this problem")
     own = saved.find(editing.name) is not None
-    key = f"{editing.key}-name"
-    ui_state.suggest(key, editing.name if own or editing.original is None else editing.edited_name)
+    name = editing.name if own or editing.original is None else editing.edited_name
+    key = ui_state.suggest(f"{editing.key}-name", name)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        st.text_input("Name", key=key, placeholder="my_problem", width=260)
+        st.text_input("Name", name, key=key, placeholder="my_problem", width=260)
         st.button("Save", key="problem-save", on_click=ui_state.noted(_save, store, editing, key))
         st.download_button(
             "Download", editing.text, f"{editing.name}.py", key="problem-download", on_click="ignore",

@@ -116,19 +116,19 @@ def _cell(workload: Workload, name: str) -> str:
 # Hidden labels are read by screen readers only, unchanged: no Markdown, nothing to escape.
 
 
-def _field(key: str, label: str, value: str, placeholder: str, act: Callable[[str], None]) -> None:
-    ui_state.put(key, value)
+def _field(name: str, label: str, value: str, placeholder: str, act: Callable[[str], None]) -> None:
+    key = ui_state.showing(name, value)
     st.text_input(
-        show_hidden(label), key=key, placeholder=placeholder, label_visibility="collapsed",
+        show_hidden(label), value, key=key, placeholder=placeholder, label_visibility="collapsed",
         on_change=ui_state.noted(_taken_up, key, act),
     )  # fmt: skip
 
 
-def _choice(key: str, label: str, words: Mapping[Any, str], value: str, act: Callable[[str], None]) -> None:
-    ui_state.put(key, value)
+def _choice(name: str, label: str, words: Mapping[Any, str], value: str, act: Callable[[str], None]) -> None:
+    key = ui_state.showing(name, value)
     st.selectbox(
-        show_hidden(label), list(words), key=key, format_func=words.__getitem__, label_visibility="collapsed",
-        on_change=ui_state.noted(_taken_up, key, act),
+        show_hidden(label), list(words), list(words).index(value), key=key, format_func=words.__getitem__,
+        label_visibility="collapsed", on_change=ui_state.noted(_taken_up, key, act),
     )  # fmt: skip
 
 

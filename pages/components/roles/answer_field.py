@@ -36,7 +36,7 @@ def render_field(store: Store, view: SessionView, gate: OpenGate, label: str, *,
     field = text_field.take_over(name, draft)
     text_field.render_choice(store, name, field, draft)
     st.text_area(
-        label, key=field.key, height=height, label_visibility="collapsed", persist_state="session",
+        label, field.text, key=field.key, height=height, label_visibility="collapsed", persist_state="session",
         on_change=ui_state.noted(text_field.keep, store, name, field),
     )  # fmt: skip
     with st.container():  # always there, so that what is below keeps its place

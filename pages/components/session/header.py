@@ -145,11 +145,12 @@ def _fact(name: str, value: str, title: str = "") -> str:
 
 def _autonomy(view: SessionView) -> None:
     words = views.autonomy_words()
-    key = f"autonomy-{view.id}"
-    ui_state.put(key, view.state.autonomy)
+    drawn = ui_state.chosen_autonomy(view.id) or view.state.autonomy
+    key = ui_state.showing(f"autonomy-{view.id}", drawn)
     st.selectbox(
         "Autonomy",
         list(Autonomy),
+        list(Autonomy).index(drawn),
         key=key,
         format_func=str,
         help="How far the session runs by itself: " + "; ".join(f"{mode}: {text}" for mode, text in words.items()),

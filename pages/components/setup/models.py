@@ -253,9 +253,9 @@ def _roles(models: Models) -> None:
     names = [s.name for s in models.settings]
     columns = [column for _ in range(0, len(ROLES), _A_ROW) for column in st.columns(_A_ROW)]
     for role, column in zip(ROLES, columns, strict=False):
-        key = f"role-{role}"
-        ui_state.put(key, models.of(role).name)
-        column.selectbox(str(role), names, key=key, on_change=ui_state.noted(_assign, role, key))
+        name = models.of(role).name
+        key = ui_state.showing(f"role-{role}", name)
+        column.selectbox(str(role), names, names.index(name), key=key, on_change=ui_state.noted(_assign, role, key))
 
 
 def _assign(role: Role, key: str) -> None:

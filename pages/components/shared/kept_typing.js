@@ -7,7 +7,7 @@
 //    shows again what it showed before.
 // 3. The first time that a page shows the field, the text is put back and handed to the server. Where the field shows
 //    something else by then, which another tab has typed, the text is offered. A field that is drawn anew before its
-//    text was handed to the server counts as shown for the first time.
+//    text was handed to the server counts as shown for the first time, also where it has another value by then.
 //
 // Fields are looked at once the page has drawn them to the end. Streamlit shows a field first and sets its text in a
 // later task: what is put back in between is overwritten, and what is shown in between is not the server's text.
@@ -60,9 +60,9 @@ function nameOf(field) {
 
 class Keeper {
   constructor() {
-    this.live = new Map(); // name -> {field, key, before, left}, of fields that this page has shown
-    for (const type of ["beforeinput", "input", "focusout"]) {
-      document.addEventListener(type, (event) => this[type](event.target), { capture: true });
+    this.live = new Map(); // name -> {field, before, left}, of fields that this page has shown
+    for (const type of ["beforeinput", "input", "keydown", "focusout"]) {
+      document.addEventListener(type, (event) => this[type](event.target, event), { capture: true });
     }
     addEventListener("pagehide", () => this.look()); // the last change may not have been looked at
     new MutationObserver(() => this.soon()).observe(document.body, { childList: true, subtree: true, attributes: true });
@@ -79,7 +79,7 @@ class Keeper {
   }
 
   know(name, field, before) {
-    this.live.set(name, { field, key: keyOf(field), before, left: true });
+    this.live.set(name, { field, before, left: true });
   }
 
   beforeinput(field) {
@@ -97,10 +97,17 @@ class Keeper {
     else entries.put(name, { text: field.value, before: known.before, at: Date.now() });
   }
 
-  /** Streamlit sends what was typed. */
+  /** Enter in a line and Ctrl+Enter hand the text over, too. */
+  keydown(field, { key, ctrlKey, metaKey }) {
+    if (key === "Enter" && (ctrlKey || metaKey || field instanceof HTMLInputElement)) this.focusout(field);
+  }
+
+  /** Streamlit sends what was typed, unless the field loses the focus because it is taken off the page. */
   focusout(field) {
     const known = this.live.get(nameOf(field));
-    if (known?.field === field) known.left = true;
+    queueMicrotask(() => {
+      if (known?.field === field && field.isConnected) known.left = true;
+    });
   }
 
   /** Once, however much the page changes meanwhile. */
@@ -119,7 +126,7 @@ class Keeper {
       const field = here.get(name);
       if (!field || (this.offered?.name === name && this.offered.box.isConnected)) continue;
       const known = this.live.get(name);
-      const isLost = known && known.field !== field && known.key === keyOf(field) && !known.left;
+      const isLost = known && known.field !== field && !known.left;
       if (known && !isLost && field.value !== entries.get(name).text) this.changed(name);
       else if (field.disabled) continue;
       else if (!known || isLost) this.first(name, field);
@@ -157,7 +164,7 @@ class Keeper {
     box.className = "cg-typed";
     box.setAttribute("role", "alert");
     const words = document.createElement("span");
-    words.textContent = `Typed here before the reload, and changed elsewhere since: “${text.slice(0, SAID)}${text.length > SAID ? "…" : ""}”`;
+    words.textContent = `Typed here, and changed elsewhere since: “${text.slice(0, SAID)}${text.length > SAID ? "…" : ""}”`;
     const close = () => box.remove();
     box.append(words, this.button("Put it back", close, () => this.putBack(field, text)));
     box.append(this.button("Drop it", close, () => entries.drop(name)));

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import streamlit as st
 
-from cutegen_core.records.decision import UNBOUND, Decision
+from cutegen_core.records.decision import UNBOUND, Autonomy, Decision
 
 MakeDecision = Callable[[str], Decision]
 T = TypeVar("T")
@@ -138,6 +138,12 @@ def _choose(session: str, decision: Decision, text_key: str) -> None:
         ours.chosen.append(Chosen(session, decision, text_key, ours.clicked_on))
 
 
+def chosen_autonomy(session: str) -> Autonomy | None:
+    """Return the autonomy that this tab has chosen for the session and the engine has not set yet."""
+    chosen = (one.chosen for one in reversed(tab().submitted) if one.chosen.session == session)
+    return next((one.decision.autonomy for one in chosen if one.decision.autonomy), None)
+
+
 def waits_for_page() -> bool:
     """Tell whether a fragment must rerun the page, which alone submits decisions and shows messages."""
     return st.session_state.pop(_REDRAW, False) or bool(tab().chosen) or bool(tab().notice)
@@ -209,9 +215,28 @@ def replace(key: str, value: str) -> None:
     """
     name = key.partition(_TURN)[0]
     if field_key(name) == key:
-        turns = kept(_TURNS, dict[str, int])
-        turns[name] = turns.get(name, 0) + 1
-        put(field_key(name), value)
+        put(_next_key(name), value)
+
+
+def showing(name: str, value: object) -> str:
+    """Return the key of the field that shows this value, which the caller gives it as its default.
+
+    Where the value was changed elsewhere, that is a new field. Another value for the same field would replace what a
+    person enters in it meanwhile; and a browser that is slow would go on telling the one before, as if it was entered.
+    """
+    key = field_key(name)
+    return key if st.session_state.get(key, value) == value else _next_key(name)
+
+
+def renew(name: str) -> None:
+    """Draw a new field with this name, with the default that the page gives it."""
+    _next_key(name)
+
+
+def _next_key(name: str) -> str:
+    turns = kept(_TURNS, dict[str, int])
+    turns[name] = turns.get(name, 0) + 1
+    return field_key(name)
 
 
 def put_once(key: str, value: object) -> None:
@@ -220,11 +245,13 @@ def put_once(key: str, value: object) -> None:
         st.session_state[key] = value
 
 
-def suggest(key: str, value: str) -> None:
-    """Set the value of a field, and follow it with later ones until something else is typed."""
-    if text(key) in ("", text(f"{key}-suggested")):
-        put(key, value)
-    put(f"{key}-suggested", value)
+def suggest(name: str, value: str) -> str:
+    """Return the key of a field for which this is suggested, and is its default, until something else is typed."""
+    key = field_key(name)
+    if text(key) in ("", text(f"{name}-suggested")):
+        key = showing(name, value)
+    put(f"{name}-suggested", value)
+    return key
 
 
 def keep_among(key: str, values: Sequence[str], otherwise: str) -> None:

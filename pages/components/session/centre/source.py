@@ -93,11 +93,10 @@ def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Toolbar:
     pictures = (*VIEWS, hunk_view.VIEW) if hunk_view.visible(view, shown) else VIEWS
     usual = _usual(choices, wide=wide)
     picture = wanted if wanted in pictures else usual
-    key, against_key = f"picture-{usual}-{len(pictures)}", f"against-{view.id}-{shown.step.number}"
-    ui_state.put(key, picture)
+    key = ui_state.showing(f"picture-{usual}-{len(pictures)}", picture)
     with left:
         st.segmented_control(
-            "View", pictures, key=key, required=True, label_visibility="collapsed",
+            "View", pictures, default=picture, key=key, required=True, label_visibility="collapsed",
             on_change=ui_state.noted(address.follow, key, "view", picture), disabled=not choices,
         )  # fmt: skip
     with right:
@@ -108,11 +107,11 @@ def _toolbar(view: SessionView, shown: StepView, *, wide: bool) -> _Toolbar:
     with middle:
         name = address.get("against")
         drawn = name if name in choices else next(iter(choices))
-        ui_state.put(against_key, drawn)
+        key = ui_state.showing(f"against-{view.id}-{shown.step.number}", drawn)
         chosen = st.selectbox(
-            "Compare with", list(choices), key=against_key, format_func=lambda n: show_hidden(choices[n].label),
-            label_visibility="collapsed", on_change=ui_state.noted(address.follow, against_key, "against", drawn),
-            disabled=picture in ("source", hunk_view.VIEW),
+            "Compare with", list(choices), list(choices).index(drawn), key=key, label_visibility="collapsed",
+            format_func=lambda n: show_hidden(choices[n].label), disabled=picture in ("source", hunk_view.VIEW),
+            on_change=ui_state.noted(address.follow, key, "against", drawn),
         )  # fmt: skip
     return _Toolbar(picture, choices[chosen], place)
 

@@ -67,10 +67,9 @@ def _choose(shown: StepView, rows: list[AlternativeRow]) -> AlternativeRow:
     usual = next((name for name, row in by_name.items() if not row.kept), next(iter(by_name)))
     named = address.get("candidate")
     drawn = named if named in by_name else usual
-    key = f"candidate-{shown.step.number}"
-    ui_state.put(key, drawn)
+    key = ui_state.showing(f"candidate-{shown.step.number}", drawn)
     chosen = st.selectbox(
-        "Candidate", list(by_name), key=key, label_visibility="collapsed",
+        "Candidate", list(by_name), list(by_name).index(drawn), key=key, label_visibility="collapsed",
         format_func=lambda name: show_hidden(f"candidate {name}: {by_name[name].idea}"),
         on_change=ui_state.noted(address.follow, key, "candidate", drawn),
     )  # fmt: skip

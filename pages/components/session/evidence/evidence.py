@@ -47,11 +47,10 @@ def _choose(view: SessionView, shown: StepView, trial: Trial | None) -> Pane:
     offered = {pane.key: pane for pane in panes.PANES if pane.shown_when(shown)}
     wanted, telling = st.query_params.get("pane", ""), _telling(view, shown, trial)
     # One widget for every default: a browser that still echoes the last one would count as a click.
-    key = f"pane-{telling}"
     drawn = wanted if wanted in offered else telling
-    ui_state.put(key, drawn)
+    key = ui_state.showing(f"pane-{telling}", drawn)
     chosen = st.segmented_control(
-        "Evidence", list(offered), key=key, required=True, label_visibility="collapsed",
+        "Evidence", list(offered), default=drawn, key=key, required=True, label_visibility="collapsed",
         format_func=lambda name: offered[name].title, on_change=ui_state.noted(address.follow, key, "pane", drawn),
     )  # fmt: skip
     return offered[chosen or telling]

@@ -60,10 +60,11 @@ def _field(
 ) -> None:
     """Draw a field that keeps what is typed; show a value saved elsewhere, and a button that takes it over."""
     shown = f"{key}-seen"
-    key = ui_state.field_key(key)
+    name, key = key, ui_state.field_key(key)
     ui_state.put_once(key, value)
     if not ui_state.text(key).strip() and value != ui_state.text(shown):  # an empty field was saved
-        ui_state.put(key, value)
+        ui_state.replace(key, value)
+        key = ui_state.field_key(name)
     if value.strip() == ui_state.text(key).strip():
         ui_state.put(shown, value)
     read_only = view.state.settings.imported

@@ -57,10 +57,10 @@ def _recent(found: ShapeTable) -> tuple[ShapeTable, int]:
 def _picture() -> str:
     wanted = address.get("shapes")
     drawn = wanted if wanted in _PICTURES else _PICTURES[0]
-    ui_state.put("shapes-picture", drawn)
+    key = ui_state.showing("shapes-picture", drawn)
     st.segmented_control(
-        "Shapes as", _PICTURES, key="shapes-picture", required=True, label_visibility="collapsed",
-        on_change=ui_state.noted(address.follow, "shapes-picture", "shapes", drawn),
+        "Shapes as", _PICTURES, default=drawn, key=key, required=True, label_visibility="collapsed",
+        on_change=ui_state.noted(address.follow, key, "shapes", drawn),
     )  # fmt: skip
     return drawn
 
