@@ -129,7 +129,7 @@ _NOT_COMPILED = (
 
 def compact(figure: Figure, y_title: str, height: int = 170) -> Figure:
     """Give a figure the common look: small type, no legend, no dragging; `height` in px."""
-    axis: dict[str, Any] = {"tickfont": SMALL, "title": {"font": SMALL}, "ticklabeloverflow": "allow"}
+    axis: dict[str, Any] = {"tickfont": SMALL, "title": {"font": SMALL}}
     figure.update_layout(height=height, margin={"l": 8, "r": 8, "t": 8, "b": 8}, showlegend=False, dragmode=False,
                          legend_font=SMALL)  # fmt: skip
     figure.update_xaxes(**axis, title_text="step", tickformat="d")
