@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -27,6 +29,8 @@ FRAME = Path(__file__).parent.parent.parent / "pages" / "components" / "shared" 
 PAGES = Path(__file__).parent.parent.parent / "pages"
 
 OpenPage = Callable[..., "AppTest"]
+_IN_THE_BACKGROUND = ("doctor", "lint", "shapes", "who-proposes")
+"""The threads of `machine.background` that pages begin."""
 _ONE_PAGE = """
 import runpy
 from pages.components.session import answers
@@ -62,7 +66,9 @@ def fields_found_by_name() -> Iterator[None]:
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(tmp_path: Path, workspace_home: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """The store of a workspace with the run's caches: what problem files say of themselves is not asked again."""
+    (tmp_path / "cache").symlink_to(workspace_home / "cache")
     monkeypatch.setenv("CUTEGEN_HOME", str(tmp_path))
     monkeypatch.setenv("CUTEGEN_EDITOR", "text")  # AppTest cannot type into a component
     return Store()
@@ -92,6 +98,18 @@ def draft_of(store: Store, session: str) -> Draft | None:
 def shown(page: AppTest) -> str:
     """Return all HTML of the page, as one text."""
     return "\n".join(str(element.value) for element in page.html)
+
+
+def drawn_until(page: AppTest, holds: Callable[[], object]) -> None:
+    """Draw the page again until it holds, each time after what pages do in the background of this process has ended:
+    a drawing costs a tenth of a second of a core."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, shown(page)
+        for thread in threading.enumerate():
+            if thread.name in _IN_THE_BACKGROUND:
+                thread.join(PATIENCE_S)
+        page.run()
 
 
 def step_rows(page: AppTest) -> dict[int, dict[str, Any]]:

@@ -15,9 +15,9 @@ from cutegen_core.trajectory.store import Draft, Store, edit_name
 from cutegen_core.views import StepView
 from pages.components import PAGES
 from tests.later import Later
-from tests.pages.conftest import OpenPage, button_of, shown
+from tests.pages.conftest import OpenPage, button_of, drawn_until, shown
 from tests.pages.stories import KERNEL, ONE_PASS, TYPO, VECTORS, Story, not_compiled, passed
-from tests.patience import PATIENCE_S, wait_until
+from tests.patience import PATIENCE_S
 
 testing = Later("streamlit.testing.v1")
 editor = Later("pages.components.editor.editor")
@@ -214,7 +214,7 @@ def ask_about_a_scan() -> None:
 
 def test_who_could_propose_is_said_before_a_session_begins() -> None:
     page = testing.AppTest.from_function(ask_about_a_scan, default_timeout=PATIENCE_S).run()
-    wait_until(lambda: "Asking the playbook" not in shown(page.run()), lambda: shown(page))
+    drawn_until(page, lambda: "Asking the playbook" not in shown(page))
     assert not page.exception
     text = shown(page)
     assert "The playbook does not know this problem: no rule for aten.cummax." in text

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from cutegen_core.trajectory.store import Store
 from tests.later import Later
 from tests.pages.conftest import OpenPage, shown
@@ -17,14 +13,6 @@ SWIZZLED = "composition(Swizzle<3, 3, 3>{}, make_layout(make_shape(_8{}, _64{}),
 WITH_LAYOUT = KERNEL.replace("  float largest", f"  auto tile = {SWIZZLED};\n  float largest")
 
 
-@pytest.fixture
-def with_emulator(store: Store, workspace_home: Path) -> Store:
-    """The test's own store beside the emulator that all tests share."""
-    (workspace_home / "cache").mkdir(exist_ok=True)
-    (store.path.parent / "cache").symlink_to(workspace_home / "cache")
-    return store
-
-
 def _session(store: Store, source: str) -> str:
     story = Story(store).begin()
     story.promote(
@@ -34,8 +22,8 @@ def _session(store: Store, source: str) -> str:
     return story.session
 
 
-def test_a_kernels_layout_beside_the_parents(with_emulator: Store, open_page: OpenPage) -> None:
-    page = open_page("layouts", id=_session(with_emulator, WITH_LAYOUT), step=2)
+def test_a_kernels_layout_beside_the_parents(store: Store, open_page: OpenPage) -> None:
+    page = open_page("layouts", id=_session(store, WITH_LAYOUT), step=2)
     text = shown(page)
     assert "✗ 2-way bank conflict: a warp down a column, 4 elements per thread" in text
     assert "✗ 8-way bank conflict: a warp down a column, 4 elements per thread" in text
@@ -44,10 +32,10 @@ def test_a_kernels_layout_beside_the_parents(with_emulator: Store, open_page: Op
     assert page.radio(key="layout-name").options == [texts.plain_label("tile, line 37")]
 
 
-def test_declarations_of_one_name_are_each_drawn(with_emulator: Store, open_page: OpenPage) -> None:
+def test_declarations_of_one_name_are_each_drawn(store: Store, open_page: OpenPage) -> None:
     """An address with the name alone, as it was once written, leads to the first one."""
     rows = "make_layout(make_shape(_4{}, _4{}))"
-    session = _session(with_emulator, WITH_LAYOUT.replace("  __shared__", f"  auto tile = {rows};\n  __shared__"))
+    session = _session(store, WITH_LAYOUT.replace("  __shared__", f"  auto tile = {rows};\n  __shared__"))
     page = open_page("layouts", id=session, step=2, name="tile")
     first, second = "tile, line 23", "tile, line 38"
     assert page.radio(key="layout-name").value == first
@@ -71,7 +59,7 @@ def test_a_plan_that_cannot_be_read_is_said(store: Store, open_page: OpenPage) -
     assert "declares no layout" not in text
 
 
-def test_an_expression_of_ones_own(with_emulator: Store, open_page: OpenPage) -> None:
+def test_an_expression_of_ones_own(store: Store, open_page: OpenPage) -> None:
     page = open_page("layouts")
     assert "512 offsets of 512" in shown(page)
     page.text_area(key="layout-typed").input("make_layout(make_shape(n, _8{}))")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from cutegen_core.machine.device import choose_device, detect
 from cutegen_core.records.event import SessionState
 from cutegen_core.trajectory.store import Store
 from tests.later import Later
-from tests.pages.conftest import OpenPage, framed, shown
+from tests.pages.conftest import OpenPage, drawn_until, framed, shown
 from tests.pages.stories import hostile_story, softmax_story
 from tests.patience import PATIENCE_S
 
@@ -110,11 +109,7 @@ def test_setup_shows_the_doctor_the_engine_and_the_target(store: Store) -> None:
 
 def found(page: AppTest) -> AppTest:
     """Return the page once the doctor has looked at everything."""
-    deadline = time.monotonic() + PATIENCE_S
-    while "GB free in" not in shown(page):
-        assert time.monotonic() < deadline, shown(page)
-        time.sleep(0.1)
-        page.run()
+    drawn_until(page, lambda: "GB free in" in shown(page))
     return page
 
 

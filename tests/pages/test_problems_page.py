@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +16,7 @@ from cutegen_core.problems.read import read as read_problem_text
 from cutegen_core.records.problem import Problem, Tolerance, Values, Workload, WorkloadRole
 from cutegen_core.trajectory.store import Draft, Store
 from tests.later import Later
-from tests.pages.conftest import OpenPage, shown
-from tests.patience import PATIENCE_S
+from tests.pages.conftest import OpenPage, drawn_until, shown
 from tests.places import DATA
 
 st = Later("streamlit")
@@ -172,6 +170,7 @@ def test_sizes_found_for_a_text_that_changed_meanwhile_are_not_lost(
     page = open_page("problems", new=1)
     page.text_area(key="problem:new-text").set_value(LOUD).run()
     drawn, theirs = store.draft("problem:new"), Draft("", LOUD + "# theirs\n")
+    (tmp_path / "cache").unlink()  # no answer of an earlier run stands for it
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def change() -> None:
@@ -250,14 +249,14 @@ def test_each_problem_says_which_family_recognises_it_or_why_none_does(
     (tmp_path / "inverse.py").write_text(INVERSE)
     page = open_page("problems", path=tmp_path, name="inverse")
     page.button(key="problems-load").click().run()
-    wait_for(page, lambda: "does not know this problem: no rule for aten.linalg_inv" in shown(page))
+    drawn_until(page, lambda: "does not know this problem: no rule for aten.linalg_inv" in shown(page))
     assert "a model (proposer llm), any model by copy and paste" in shown(page)
     click(page, "problems-ask")
-    wait_for(page, lambda: "knows 1 of the 2" in shown(page))
+    drawn_until(page, lambda: "knows 1 of the 2" in shown(page))
     labels = [b.label.replace("\\", "") for b in page.run().button if (b.key or "").startswith("step-row")]
     assert any("not in the playbook: no rule for aten.linalg_inv" in label for label in labels), labels
     assert any("playbook: elementwise" in label for label in labels), labels
-    wait_for(page := open_page("problems", name="softmax"), lambda: "kernels for it (rows): naive" in shown(page))
+    drawn_until(page := open_page("problems", name="softmax"), lambda: "kernels for it (rows): naive" in shown(page))
 
 
 def pasted(open_page: OpenPage, forward: str) -> AppTest:
@@ -307,7 +306,7 @@ def test_an_own_reference_is_pasted_loaded_linted_and_mended(store: Store, open_
     click(page, "problem-derive")
     assert "WORKLOADS = {" in text_of(page, "problem:new")
     click(page, "lint-run")
-    wait_for(page, lambda: "Lint: " in shown(page))
+    drawn_until(page, lambda: "Lint: " in shown(page))
     assert "a kernel that copies x passes" in shown(page)
     offered = next(b for b in page.button if "large" in b.label and "added" in b.label)
     offered.click().run()
@@ -316,14 +315,6 @@ def test_an_own_reference_is_pasted_loaded_linted_and_mended(store: Store, open_
     click(page, "problem-save")
     assert library.load("loud").workloads
     assert "loud" in {e.name for e in library.list_known().entries}
-
-
-def wait_for(page: AppTest, done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < deadline, shown(page)
-        time.sleep(0.2)
-        page.run()
 
 
 @pytest.mark.thorough

@@ -27,10 +27,9 @@ from cutegen_core.session import decisions
 from cutegen_core.trajectory.store import Draft, Store
 from cutegen_core.trajectory.transitions import fold
 from tests.later import Later
-from tests.pages.conftest import OpenPage, button_of, draft_of, framed, line_of, shown, step_rows
+from tests.pages.conftest import OpenPage, button_of, draft_of, drawn_until, framed, line_of, shown, step_rows
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import HOSTILE, KERNEL, ONE_PASS, VECTORS, Story, hostile_story, softmax_story
-from tests.patience import PATIENCE_S
 
 keys, code_pane = Later("pages.components.session.keys"), Later("pages.components.shared.code_pane")
 
@@ -339,11 +338,7 @@ def test_the_launch_plan_is_edited_as_a_form_and_as_text(store: Store, open_page
 def test_the_form_says_what_the_draft_comes_to_and_what_it_was(store: Store, open_page: OpenPage) -> None:
     story = softmax_story(store)
     page = _click(open_page("session", id=story.session, step=3), "decide-edit")
-    deadline = time.monotonic() + PATIENCE_S
-    while "Getting the workload shapes" in shown(page):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-        page.run()
+    drawn_until(page, lambda: "Getting the workload shapes" not in shown(page))
     assert "30 registers and 1056 B of static shared memory as last compiled" in shown(page)
     assert "3.88 waves · 100 % (threads)" in page.expander[0].label.replace("\\", "")
     page.selectbox(key=f"plan-param-{story.session}-BLOCK").select(512).run()

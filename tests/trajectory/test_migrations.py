@@ -145,17 +145,17 @@ print(store.is_current(), [len(store.query("SELECT payload FROM events"))])
 def test_of_several_processes_one_migrates(old, exists):
     if not exists:
         old.unlink()
-    with ThreadPoolExecutor(6) as pool:
+    with ThreadPoolExecutor(3) as pool:
         opened = [
             subprocess.Popen(
                 [sys.executable, "-c", SLOW_STEP, str(old)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                 env=os.environ | {"PYTHONPATH": "."},
             )
-            for _ in range(6)
+            for _ in range(3)
         ]  # fmt: skip
-        assert [p.stdout.readline() for p in opened] == ["ready\n"] * 6
+        assert [p.stdout.readline() for p in opened] == ["ready\n"] * 3
         said = list(pool.map(lambda p: p.communicate("go\n", timeout=PATIENCE_S)[0], opened))
-    assert said == [f"True [{2 if exists else 0}]\n"] * 6
+    assert said == [f"True [{2 if exists else 0}]\n"] * 3
     db = sqlite3.connect(old)
     notes = [json.loads(row[0])["note"] for row in db.execute("SELECT payload FROM events ORDER BY seq")]
     db.close()

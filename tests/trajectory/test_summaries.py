@@ -187,7 +187,7 @@ def cpu_s(events):
 
 
 def test_the_fold_takes_time_in_proportion_to_the_events():
-    few, many = events_of(400), events_of(3200)
+    few, many = events_of(200), events_of(1600)
     times = cpu_s(many) / cpu_s(few)
     assert times < 8 * 1.7, f"{len(many) / len(few):.0f} times as many events take {times:.0f} times as long"
 
