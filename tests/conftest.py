@@ -14,13 +14,15 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
 from tests import kept
-from tests.shared_tools import SHARED, SharedTools
+
+if TYPE_CHECKING:
+    from tests.shared_tools import SharedTools
 
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 _kept = kept.kept_folder()
@@ -118,6 +120,8 @@ def workspace_home() -> Path:
 @pytest.fixture(scope="session", autouse=True)
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedTools]:
     """The tools of this process. A reference's files may lie in any folder that pytest makes."""
+    from tests.shared_tools import SHARED  # half the workbench: what deals the tests out needs none of it
+
     SHARED.folder = tmp_path_factory.getbasetemp()
     yield SHARED
     SHARED.close()

@@ -257,13 +257,19 @@ def test_lean_headers_make_the_same_code(compiler, name):
     ]
 
 
+SELDOM_USED = (
+    "sizeof(GMMA::Layout_K_SW128_Atom<half_t>)", "sizeof(UMMA::InstrDescriptor)",
+    "size(typename MMA_Traits<SM90_64x8x16_F32F16F16_SS<GMMA::Major::K, GMMA::Major::K>>::Shape_MNK{})",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "use",
     [
-        "sizeof(GMMA::Layout_K_SW128_Atom<half_t>)", "sizeof(UMMA::InstrDescriptor)",
-        "size(typename MMA_Traits<SM90_64x8x16_F32F16F16_SS<GMMA::Major::K, GMMA::Major::K>>::Shape_MNK{})",
+        pytest.param(" + ".join(SELDOM_USED), id="all"),
+        *(pytest.param(u, marks=pytest.mark.thorough) for u in SELDOM_USED),
     ],
-)  # fmt: skip
+)
 def test_headers_that_most_programs_do_without_are_there_where_one_names_them(compiler, use):
     result = compiler.compile(parse(with_line("", body_with(f"out[0] = {use};"))))
     assert result.status is Status.PASSED, result.log
