@@ -106,14 +106,14 @@ class _Asker(SilentWatch):
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._gone = select.poll()
-        self._gone.register(connection, select.POLLRDHUP)
 
     def ended(self, result: StageResult) -> None:
         self.tell({"line": checking.stage_line(result)})
 
     def stopped(self) -> bool:
-        return bool(self._gone.poll(0))
+        gone = select.poll()  # threads of one trial ask side by side, and none may share this object
+        gone.register(self._connection, select.POLLRDHUP)
+        return bool(gone.poll(0))
 
     def tell(self, message: dict[str, object]) -> None:
         """Send a message to the command; StoppedError where it has ended."""

@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -130,6 +131,31 @@ def test_a_command_that_is_ended_leaves_no_trial_behind(
     monkeypatch.setattr(Evaluator, "evaluate", evaluate)
     wait_until(lambda: not checks.busy, "the check goes on")
     assert ask(request(folder))[0]["status"] == "PASSED"
+
+
+def test_threads_of_a_trial_ask_side_by_side_whether_the_command_has_ended(
+    checks: Checks, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluate, failed = Evaluator.evaluate, []
+
+    def asks(watch: Any) -> None:
+        try:
+            for _ in range(2000):
+                watch.stopped()
+        except Exception as error:  # noqa: BLE001 - of a thread, which would only print it
+            failed.append(error)
+
+    def with_others(self: Evaluator, candidate: Any, *, watch: Any, **how: Any) -> Any:
+        others = [threading.Thread(target=asks, args=(watch,)) for _ in range(8)]
+        for other in others:
+            other.start()
+        for other in others:
+            other.join()
+        return evaluate(self, candidate, watch=watch, **how)
+
+    monkeypatch.setattr(Evaluator, "evaluate", with_others)
+    assert ask(request(folder))[0]["status"] == "PASSED"
+    assert failed == []
 
 
 def test_the_command_takes_the_engines_answer(

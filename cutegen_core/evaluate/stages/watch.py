@@ -20,7 +20,7 @@ class Watch(Protocol):
         """Show a short line under the running stage."""
 
     def stopped(self) -> bool:
-        """Return True once the user wants the work abandoned."""
+        """Return True once the user wants the work abandoned; threads of one trial ask side by side."""
 
 
 class SilentWatch:
