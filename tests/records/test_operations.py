@@ -45,20 +45,14 @@ def used(op, *args, shape=(4, 4), dtype="float32", **kwargs):
 @pytest.mark.parametrize(
     "sources",
     [
+        {problem.name: problem.source for problem in library.catalogue()},
         {path.stem: path.read_text() for path in KERNELS},
         {name: source for name, source in GOOD.items() if name not in UNTRACEABLE},
     ],
-    ids=["kernels", "KernelBench"],
+    ids=["built-in", "kernels", "KernelBench"],
 )
 def test_every_operation_that_is_traced_is_in_the_table(sources):
-    all_known({name: tracing.trace(source, name) for name, source in sources.items()})
-
-
-def test_every_operation_of_a_built_in_problem_is_in_the_table(shared):
-    all_known({each.name: shared.reference(each).graph(each.workloads[0]) for each in library.catalogue()})
-
-
-def all_known(graphs):
+    graphs = {name: tracing.trace(source, name) for name, source in sources.items()}
     assert all(graph.nodes for graph in graphs.values()), {n: g.reason for n, g in graphs.items() if not g.nodes}
     assert {name: ops.unknown(graph) for name, graph in graphs.items() if ops.unknown(graph)} == {}
 
