@@ -6,6 +6,7 @@ from functools import cached_property
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.parameters import TensorText
+from cutegen_core.propose.playbook.rows.folds import Fold, folds_of
 from cutegen_core.propose.playbook.rows.vectors import RowVectors
 from cutegen_core.propose.playbook.statements import TermText
 from cutegen_core.records.problem import ITEMSIZE
@@ -18,6 +19,11 @@ class LongRows(RowVectors):
         super().__init__(k)
         steps = [list(one.terms) for one in k.statements.passes]
         self.walks = [_tensors(terms) for terms in (*steps, list(k.statements.final))]
+
+    @cached_property
+    def folds(self) -> list[Fold]:
+        """Return the walks that reduce something."""
+        return list(folds_of(self._k.statements.passes, self.walks))
 
     @cached_property
     def kept(self) -> list[TensorText]:

@@ -14,7 +14,6 @@ from math import prod
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
-from cutegen_core.propose.playbook.rows.folds import folds_of
 from cutegen_core.propose.playbook.rows.kept_rows import LongRows
 from cutegen_core.propose.playbook.rows.teams import add_teams, wanted_team
 from cutegen_core.propose.playbook.rows.vectors import has_vectors
@@ -56,7 +55,7 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: T
     size = rows.bytes_kept
     shared = length * size > _TWO_BLOCKS
     team = wanted_team(k, rows, target) if shared else None
-    teams = team is not None and not _suits_clusters(k, length * size, target)
+    teams = team is not None and not _suits_clusters(k, rows, target)
     first = len(piece.params)
     if team:
         when = add_teams(piece, k, rows, team, when, target, chosen=teams)
@@ -67,16 +66,16 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: T
         piece.params[idle] = [replace(p, values=(p.default,)) for p in piece.params[idle]]
 
 
-def _suits_clusters(k: RowsKernel, row_bytes: int, target: Target) -> bool:
-    """Return whether clusters rather than teams have rows of so many bytes.
+def _suits_clusters(k: RowsKernel, rows: LongRows, target: Target) -> bool:
+    """Return whether clusters rather than teams have these rows.
 
     A cluster reads twice what its blocks do not keep: only exponentials take longer than that. Of rows that it keeps
     it is as fast as a team (`benchmarks.kernels.rows` on an H200), and faster on an H100. Clusters of few rows leave
     blocks idle.
     """
     kept = _MOST_BLOCKS * _most_kept(target) if target.cluster_sizes else 0
-    folds = folds_of(k.statements.passes, LongRows(k).walks)
-    most = _WITH_EXPONENTIALS * kept if any(fold.together == "exponentials" for fold in folds) else kept
+    most = _WITH_EXPONENTIALS * kept if any(fold.together == "exponentials" for fold in rows.folds) else kept
+    row_bytes = prod(mode.extent.size for mode in k.region.reduced) * rows.bytes_kept
     blocks = _MOST_BLOCKS * prod(mode.extent.size for mode in k.region.outer)
     assert target.device is not None
     return row_bytes <= most and blocks >= 2 * target.device.sm_count
@@ -91,11 +90,10 @@ def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, whe
     cluster = _add_cluster(piece, shared, target) if shared else ""
     kept_count = _add_kept(piece, k, size, length, cluster) if size else ""
     whole = k.pass_number("whole", rows.whole, "bool")
-    folds = list(folds_of(k.statements.passes, rows.walks))
-    calls = list(range(sum(len(fold.reductions) for fold in folds)))[::-1]
+    calls = list(range(sum(len(fold.reductions) for fold in rows.folds)))[::-1]
     code = render(
-        "rows_long.cu.j2", k=k, long=rows, folds=folds, whole=whole, kept_count=kept_count, split="", parts="",
-        cluster=cluster, calls=calls,
+        "rows_long.cu.j2", k=k, long=rows, whole=whole, kept_count=kept_count, split="", parts="", cluster=cluster,
+        calls=calls,
     )  # fmt: skip
     piece.code = "\n".join(part for part in (piece.code, code) if part)
     kernel = f"{k.name}<{', '.join(filter(None, (block, items, cluster)))}>"
@@ -167,9 +165,8 @@ def split_rows(region: Region, name: str, naming: Naming, suffix: str, shares: i
         block, items = (piece.param("THREADS", 256, 256, 512, 1024),), piece.param("EACH", rows.wanted_vectors, 2, 4)
         whole = k.pass_number("whole", rows.whole, "bool")
         code = render(
-            "rows_long.cu.j2", k=k, long=rows, folds=list(folds_of(k.statements.passes, rows.walks)), whole=whole,
-            kept_count="", split=split, parts=parts, cluster="",
-        )  # fmt: skip
+            "rows_long.cu.j2", k=k, long=rows, whole=whole, kept_count="", split=split, parts=parts, cluster=""
+        )
         kernel, across = f"{name}<{block[0]}, {items}, {splits}>", k.rows
     else:
         block = piece.param("BX", _ACROSS, 32, 64), piece.param("BY", 16, 8, 16)

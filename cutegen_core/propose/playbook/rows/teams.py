@@ -13,7 +13,6 @@ from math import ceil, prod
 from typing import NamedTuple
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
-from cutegen_core.propose.playbook.rows.folds import folds_of
 from cutegen_core.propose.playbook.rows.kept_rows import LongRows
 from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
@@ -136,7 +135,7 @@ def _name_fits(k: RowsKernel, p: _Choices, room: str) -> str:
 
 def _render(k: RowsKernel, rows: LongRows, whole: str, mail: str) -> tuple[str, int]:
     """Return the kernel's text, and how many reductions the blocks of a team tell one another."""
-    folds = list(folds_of(k.statements.passes, rows.walks))
+    folds = rows.folds
     numbers = {r.name: n for n, r in enumerate(r for fold in folds for r in fold.reductions)}
     walks = [*(fold.tensors for fold in folds), rows.walks[-1]]
     others = [[t for t in walk if t not in rows.kept] for walk in walks]
