@@ -22,7 +22,7 @@ from cutegen_core.execute.compiler.includes import check_includes
 from cutegen_core.execute.emulator import build, candidate_source, lexer
 from cutegen_core.execute.emulator.asm_statements import AsmError, rewrite_asm
 from cutegen_core.judge import problem_source
-from cutegen_core.kernel import hunks
+from cutegen_core.kernel import hunks, kernel_file
 from cutegen_core.kernel.edit_words import say_edit
 from cutegen_core.kernel.expressions import parse_expression
 from cutegen_core.kernel.kernel_file import parse
@@ -149,7 +149,7 @@ ENTRIES = {
     "highlighted SASS": lambda text: highlight.lines(text, "sass"),
     "a log of NVRTC": lambda text: compile_log.fold(text, parse(RELU)),
     "a log of clang": lambda text: build.read_diagnostics(text, ("relu",)),
-    "kernels' names": compile_log.find_global_functions,
+    "kernels' names": kernel_file.find_global_functions,
     "a name with hidden characters": lambda text: (show_hidden(text), escape_html(text)),
 }
 BOUNDED_S = {

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from cutegen_core.machine import workspace
+from cutegen_core.machine import parent, workspace
 from cutegen_core.records.errors import CutegenError
 
 CLIENT_GONE_S = 60.0
@@ -51,6 +51,7 @@ def ensure_running() -> None:
             stderr=output,
             start_new_session=True,
         )
+    parent.reap(_started[home])
 
 
 def keep_running(stop: threading.Event, every_s: float = 2.0) -> None:

@@ -56,8 +56,9 @@ PROGRAM_NAME = "candidate.cu"
 _HIDING = re.compile(
     "[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]|\r(?!\n)"
 )
-# The bounds keep a file of nothing but `__global__` from being searched once for each of them.
-_KERNEL = re.compile(r"__global__[^;{}]{0,500}?\b(\w{1,200})\s{0,50}\((?!\s{0,50}\()[^;{}()]{0,2000}\)\s{0,50}\{")
+_GLOBAL_FUNCTION = re.compile(
+    r"__global__(?:\s|__\w+__\s*\([^()]*(?:\([^()]*\)[^()]*)*\)|void\b|static\b|inline\b)*(?P<name>\w+)\s*\("
+)
 _OPENING = re.compile(r"\A\s*/\*[ \t]*cutegen\b")
 
 
@@ -334,10 +335,21 @@ def _check_kernels_exist(kernel: KernelFile) -> None:
         raise KernelFileError("there is no code below the plan", kernel.body_line)
     for index, launch in enumerate(kernel.launches):
         if not re.search(rf"\b{launch.function}\b", kernel.body):
-            defined = _KERNEL.findall(kernel.body)
+            defined = find_global_functions(kernel.body)
             line = kernel.contents.lines.get(("launch", index, "kernel"), launch.line)
             hint = suggest_name(launch.function, defined)
             raise KernelFileError(f"the plan launches '{launch.function}', which the code does not define{hint}", line)
+
+
+def find_global_functions(code: str) -> dict[str, int]:
+    """Return the names of the kernels that a text defines or declares, and where the first name of each begins.
+
+    For messages: comments are read as code.
+    """
+    found: dict[str, int] = {}
+    for match in _GLOBAL_FUNCTION.finditer(code):
+        found.setdefault(match["name"], match.start("name"))
+    return found
 
 
 def _format_constant(name: str, value: Number) -> str:

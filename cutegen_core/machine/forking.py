@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from cutegen_core.machine import parent
 from cutegen_core.machine.child_environment import child_environment
 from cutegen_core.machine.fork_server import LARGEST_REQUEST, ONE_THREAD, STATUS
 from cutegen_core.records.errors import MachineError
@@ -137,6 +138,7 @@ class ForkServerClient:
                 command, env=child_environment(Path(os.devnull)) | ONE_THREAD, pass_fds=[theirs.fileno()],
                 start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             )  # fmt: skip
+            parent.reap(self._process)
             theirs.close()
         return self._control
 

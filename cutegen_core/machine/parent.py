@@ -1,4 +1,4 @@
-"""End a child process with the process that started it, however that ended.
+"""End a child process with the process that started it, however that ended, and leave no zombie of one that ended.
 
 `python -m cutegen_core.machine.parent PID MODULE ARGUMENTS...` runs a module in a process that the kernel kills with
 its parent, PID: it needs no thread in the child, and a program that computes for long cannot delay it.
@@ -11,6 +11,7 @@ import os
 import runpy
 import select
 import signal
+import subprocess
 import sys
 import threading
 
@@ -35,6 +36,11 @@ def die_with(parent: int) -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
     if os.getppid() != parent:
         os._exit(1)
+
+
+def reap(child: subprocess.Popen[bytes]) -> None:
+    """Start a thread that waits for a child, which may end by itself when nobody asks for it any more."""
+    threading.Thread(target=child.wait, name=f"waits for {child.pid}", daemon=True).start()
 
 
 def command(module: str, *arguments: str) -> list[str]:

@@ -3,12 +3,14 @@
 import errno
 import logging
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -39,6 +41,7 @@ from cutegen_core.session.loop import Session
 from cutegen_core.trajectory.read import state_of
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools
+from tests.crowd import descendants
 from tests.patience import PATIENCE_S, wait_until
 
 
@@ -424,6 +427,15 @@ def test_an_engine_whose_lock_was_deleted_leaves_to_the_next_one(store):
         said = first.communicate(timeout=PATIENCE_S)[1]
     assert "the lock of" in said
     assert "leaving, so that no two engines serve it" in said
+
+
+def test_an_engine_that_has_ended_is_nobodys_zombie(store):
+    """It may have ended for want of clients, and this process starts no other."""
+    before = descendants(os.getpid())
+    engine.ensure_running()
+    (started,) = descendants(os.getpid()) - before
+    os.kill(started, signal.SIGKILL)
+    wait_until(lambda: not Path(f"/proc/{started}").exists(), "it is not reaped")
 
 
 def test_what_a_killed_engine_left_is_swept(store):

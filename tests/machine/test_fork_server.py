@@ -13,6 +13,7 @@ from cutegen_core.machine import forking
 from cutegen_core.machine.worker import Worker
 from cutegen_core.records.errors import MachineError, WorkerLimitError
 from tests.patience import PATIENCE_S, wait_until
+from tests.priorities import group_niceness, niceness
 
 DEAR = "import os\nBY = os.getpid()\n"
 CHILD = """
@@ -97,9 +98,8 @@ def test_children_share_what_was_imported_and_nothing_else(forked, tmp_path, mon
 def test_a_fork_server_makes_way_for_nobody_while_it_imports(forked):
     """Whoever asked waits for that; its children make way where they are asked to (`test_priority`)."""
     said = ask(forked())
-    assert os.getpriority(os.PRIO_PROCESS, said["parent"]) == os.getpriority(os.PRIO_PROCESS, 0)
-    group, own = (Path(f"/proc/{pid}/autogroup") for pid in (said["parent"], os.getpid()))
-    assert not group.exists() or group.read_text().split()[-1] == own.read_text().split()[-1]
+    assert niceness(said["parent"]) == niceness(os.getpid())
+    assert group_niceness(said["parent"]) == group_niceness(os.getpid())
 
 
 WITH_A_THREAD = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
@@ -177,6 +177,13 @@ def test_everything_ends_with_the_client(forked, tmp_path):
         pids = [int(word) for word in client.stdout.readline().split()]
         client.kill()
     wait_until(lambda: not any(exists(pid) for pid in pids), "the child or the fork server lives on")
+
+
+def test_a_fork_server_that_has_ended_is_no_zombie(forked):
+    """It may have ended for having been idle, and nobody asks for it again."""
+    ended = ask(forked())["parent"]
+    os.kill(ended, signal.SIGKILL)
+    wait_until(lambda: not exists(ended), "it is not reaped")
 
 
 def test_a_fork_server_without_children_ends_after_a_while(forked, monkeypatch):

@@ -1,11 +1,9 @@
 """Work that keeps processors busy makes way for what answers, and waits its turn."""
 
-import os
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -14,10 +12,7 @@ from cutegen_core.machine.turns import Turns
 from cutegen_core.machine.worker import Worker
 from cutegen_core.records.errors import StoppedError
 from tests.patience import PATIENCE_S, wait_until
-
-
-def niceness(pid):
-    return os.getpriority(os.PRIO_PROCESS, pid)
+from tests.priorities import group_niceness, niceness
 
 
 def test_a_child_and_what_it_starts_make_way():
@@ -27,9 +22,7 @@ def test_a_child_and_what_it_starts_make_way():
         start_new_session=True,
     )  # fmt: skip
     priority.make_way(child.pid)
-    group = Path(f"/proc/{child.pid}/autogroup")
-    grouped = group.exists() and Path("/proc/sys/kernel/sched_autogroup_enabled").read_text().strip() == "1"
-    assert not grouped or group.read_text().split()[-1] == str(priority.NICE)
+    assert group_niceness(child.pid) in (None, priority.NICE)
     said, _ = child.communicate("go\n", timeout=PATIENCE_S)
     assert int(said) == min(19, niceness(0) + priority.NICE)
 

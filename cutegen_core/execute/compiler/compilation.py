@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from cutegen_core.execute.compiler import compile_server, disassembly, lean_cute, ptxas
-from cutegen_core.execute.compiler.compile_log import find_global_functions, fold
+from cutegen_core.execute.compiler.compile_log import fold
 from cutegen_core.execute.compiler.compile_server import CompileLimits
 from cutegen_core.execute.compiler.demangle import demangle
 from cutegen_core.execute.compiler.includes import check_includes
@@ -30,7 +30,7 @@ from cutegen_core.execute.compiler.macro_probe import Probe, read_answer
 from cutegen_core.execute.compiler.nvrtc import OUT_OF_MEMORY, SUCCESS
 from cutegen_core.execute.compiler.server_pool import ServerPool, count_servers
 from cutegen_core.kernel.expressions import Number
-from cutegen_core.kernel.kernel_file import KernelFile
+from cutegen_core.kernel.kernel_file import KernelFile, find_global_functions
 from cutegen_core.machine import toolchain
 from cutegen_core.machine.sandbox import sandbox
 from cutegen_core.machine.worker import Message, Worker

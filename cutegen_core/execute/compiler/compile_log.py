@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from cutegen_core.execute.compiler.demangle import demangle_all
-from cutegen_core.kernel.kernel_file import PROGRAM_NAME, KernelFile
+from cutegen_core.kernel.kernel_file import PROGRAM_NAME, KernelFile, find_global_functions
 from cutegen_core.records.trial import Diagnostic
 
 NAME_MAP = "__nv_name_map"
@@ -32,9 +32,6 @@ _CARET = re.compile(r"\s*\^\s*")
 _EXPRESSION = re.compile(r'Input name expression was: "(.*)"')
 _PTXAS = re.compile(r"ptxas(?: (?P<where>[^;:]*);)?\s*(?P<severity>fatal|error|warning|info)\s*: (?P<text>.*)")
 _HINT = re.compile(r"\(C75\d\d\)|Potential Performance Loss")
-_GLOBAL_FUNCTION = re.compile(
-    r"__global__(?:\s|__\w+__\s*\([^()]*(?:\([^()]*\)[^()]*)*\)|void\b|static\b|inline\b)*(?P<name>\w+)\s*\("
-)
 
 
 class _FrontEndMessage(NamedTuple):
@@ -63,11 +60,6 @@ def fold(log: str, kernel: KernelFile) -> tuple[Diagnostic, ...]:
     ]
     kept = [d for d in dict.fromkeys(found) if d.severity != "warning" or d.line or d.tool == "ptxas"]
     return tuple(sorted(kept, key=lambda d: _RANK[d.severity])[:_MOST_DIAGNOSTICS])
-
-
-def find_global_functions(body: str) -> tuple[str, ...]:
-    """Return the names of the kernels that a file defines, for messages."""
-    return tuple(dict.fromkeys(match["name"] for match in _GLOBAL_FUNCTION.finditer(body)))
 
 
 def _split_log(log: str) -> Iterator[_FrontEndMessage]:
@@ -173,7 +165,7 @@ def _find_line(text: str, kernel: KernelFile) -> int:
 
     ptxas counts lines of generated code, but it quotes a kernel's name or text that stands on only one line.
     """
-    defined = {m["name"]: m.start("name") for m in _GLOBAL_FUNCTION.finditer(kernel.body)}
+    defined = find_global_functions(kernel.body)
     for quoted in re.findall(r"'([^']+)'", text):
         name = re.search(r"(\w+)\s*(?:<.*>)?\(", quoted)
         if name and name[1] in defined:

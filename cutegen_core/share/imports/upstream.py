@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cutegen_core.kernel.kernel_file import find_global_functions
 from cutegen_core.machine.python_text import parse_module
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.records.errors import UsageError
@@ -43,6 +44,7 @@ _WORDS: Mapping[Status, str] = {
 }
 _SOURCES = ("src", "prev_src", "ref", "history", "last_passed_src", "best_passed_src")
 _MOST_MESSAGE = 2000
+_MOST_NAME = 200
 
 
 def import_nodes(store: Store, path: Path) -> Imported:
@@ -192,8 +194,8 @@ def _message(status: Status | None, said: object) -> str:
 
 def _idea(node: UpstreamNode, source: str) -> str:
     """Return what upstream says of the step: its depth, and the kernel's first name."""
-    kernel = re.search(r"__global__\s[\w\s()*&:<>,]{0,500}?\b(\w{1,200})\s{0,50}\(", source)
-    return f"{_depth_words(node)}: {kernel[1]}" if kernel else _depth_words(node)
+    name = next(iter(find_global_functions(source)), "")[:_MOST_NAME]
+    return f"{_depth_words(node)}: {name}" if name else _depth_words(node)
 
 
 def _depth_words(node: UpstreamNode) -> str:
