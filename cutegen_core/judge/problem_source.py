@@ -154,9 +154,13 @@ def _text(value: SizeValue, brackets: str, extra_lines: int) -> str:
 
 
 def _defined_names(tree: ast.Module) -> set[str]:
-    names = {n.name for n in ast.walk(tree) if isinstance(n, ast.ClassDef | ast.FunctionDef)}
-    names |= {alias.asname or alias.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for alias in n.names}
-    return names | {name for name, _ in _assignments(tree)}
+    names = {name for name, _ in _assignments(tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.ImportFrom):
+            names |= {alias.asname or alias.name for alias in node.names}
+    return names
 
 
 def _assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from io import TextIOWrapper
@@ -33,7 +33,18 @@ _LONGEST_SHOWN = 100
 @cache
 def catalogue() -> tuple[Problem, ...]:
     """Return the built-in problems, by name."""
-    return tuple(read_problem(path, BUILT_IN) for path in sorted(_CATALOGUE.rglob("*.py")))
+    return tuple(_built_in(name) for name in built_in_files())
+
+
+@cache
+def built_in_files() -> Mapping[str, Path]:
+    """Return the files of the built-in problems, by name."""
+    return {path.stem: path for path in sorted(_CATALOGUE.rglob("*.py"))}
+
+
+@cache
+def _built_in(name: str) -> Problem:
+    return read_problem(built_in_files()[name], BUILT_IN)
 
 
 def read_problem(path: Path, origin: str = "") -> Problem:
@@ -43,8 +54,7 @@ def read_problem(path: Path, origin: str = "") -> Problem:
         ProblemError: unreadable, not Python, not KernelBench's form, or a malformed WORKLOADS, TOLERANCE, ALLOW,
             EXISTING.
     """
-    found = read.read(_read(path), path.stem, str(path))
-    kernel = read.existing_file(found)
+    found, kernel = read.read_with_kernel(_read(path), path.stem, str(path))
     existing = _read(path.with_name(kernel)) if kernel else ""
     return replace(found, origin=origin or found.origin, existing=existing)
 
@@ -145,16 +155,14 @@ def load(name_or_path: str, folder: Path = Path()) -> Problem:
         UsageError: no such name and no such file.
         ProblemError: the file cannot be loaded or reduced.
     """
-    named = {problem.name: problem for problem in catalogue()}
-    if name_or_path in named:
-        return named[name_or_path]
+    if name_or_path in built_in_files():
+        return _built_in(name_or_path)
     path = saved.find(name_or_path) or _place_of(name_or_path, folder)
     if path.suffix == ".cu" and path.is_file():
         path = _problem_beside(path)
     if not path.is_file():
-        raise UsageError(
-            f"{name_or_path!r} is neither a built-in problem ({', '.join(named)}) nor a saved one nor a file."
-        )
+        known = ", ".join(built_in_files())
+        raise UsageError(f"{name_or_path!r} is neither a built-in problem ({known}) nor a saved one nor a file.")
     with Loader() as loader:
         return loader.load(path)
 
@@ -166,7 +174,7 @@ def _problem_beside(kernel: Path) -> Path:
         UsageError: there is none, or it names another kernel.
     """
     path = kernel.with_suffix(".py")
-    names = read.existing_file(read.read(_read(path), path.stem, str(path))) if path.is_file() else None
+    names = read.read_with_kernel(_read(path), path.stem, str(path))[1] if path.is_file() else None
     if names != kernel.name:
         what = "does not exist" if names is None else f"names {names}" if names else "has no EXISTING"
         raise UsageError(

@@ -30,6 +30,22 @@ def read(source: str, name: str, origin: str) -> Problem:
     Raises:
         ProblemError: not Python, not KernelBench's form, or a malformed literal.
     """
+    return _read(source, name, origin)[0]
+
+
+def read_with_kernel(source: str, name: str, origin: str) -> tuple[Problem, str]:
+    """Read as `read` does; return also the name of the kernel file that the problem begins with, "" if there is none.
+
+    That file stands beside the problem's own.
+
+    Raises:
+        ProblemError: as for `read`, or the text names something else than a `.cu` file in the same folder.
+    """
+    problem, literals = _read(source, name, origin)
+    return problem, literals.existing()
+
+
+def _read(source: str, name: str, origin: str) -> tuple[Problem, _Literals]:
     source = source.removeprefix("\ufeff")  # a paste may begin with a byte order mark
     tree = problem_source.parse(source, origin)
     literals = _Literals(tree, origin)
@@ -37,7 +53,7 @@ def read(source: str, name: str, origin: str) -> Problem:
     literals.check_compulsory()
     literals.alias()
     title = literals.text("TITLE") or problem_source.read_docstring(tree) or name.replace("_", " ")
-    return Problem(name, title, source, origin, workloads, literals.tolerance(), literals.allow())
+    return Problem(name, title, source, origin, workloads, literals.tolerance(), literals.allow()), literals
 
 
 def read_workloads(literal: str, problem: Problem, origin: str) -> tuple[Workload, ...]:
@@ -65,16 +81,6 @@ def edited_from(problem: Problem) -> str:
     """Return the name or path of the problem that this one was edited from; "" for an original."""
     tree = problem_source.parse(problem.source, problem.origin)
     return _Literals(tree, problem.origin).text("EDITED_FROM")
-
-
-def existing_file(problem: Problem) -> str:
-    """Return the file name of the kernel that the problem begins with, beside its own file; "" if it has none.
-
-    Raises:
-        ProblemError: the text names something else than a `.cu` file in the same folder.
-    """
-    literals = _Literals(problem_source.parse(problem.source, problem.origin), problem.origin)
-    return literals.existing()
 
 
 def alias(problem: Problem) -> Mapping[str, str]:

@@ -63,8 +63,7 @@ def save(name: str, text: str, taken: Collection[str], *, replace: bool = False,
         raise UsageError(f"You have a problem called {name} already: choose another name, or replace it.")
     if existing:
         text = edit.with_existing(text, f"{name}.cu")
-    problem = read.read(text, name, str(path))
-    stated = read.existing_file(problem)
+    problem, stated = read.read_with_kernel(text, name, str(path))
     if stated and not existing:
         raise ProblemError(
             f"{name} begins with {stated}, which is not here: give the kernel's text, or remove EXISTING."

@@ -25,7 +25,7 @@ def free_name(store: Store, name: str, problem: Problem) -> str:
 def _named(store: Store, name: str) -> Iterator[tuple[str, object]]:
     """Yield the names that are this one, or it with a number, each with what it names, None for a broken file."""
     numbered = re.compile(re.escape(name) + r"(_\d+)?")
-    yield from ((one.name, _content(one)) for one in library.catalogue() if numbered.fullmatch(one.name))
+    yield from ((one, _content(library.load(one))) for one in library.built_in_files() if numbered.fullmatch(one))
     for path in saved.folder().glob("*.py"):
         if numbered.fullmatch(path.stem):
             yield path.stem, _saved(path)

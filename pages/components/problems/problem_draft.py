@@ -143,8 +143,7 @@ def _start(original: Problem | None) -> str:
 
 def _read(editing: Editing) -> Editing:
     try:
-        problem = read.read(editing.text, editing.name, editing.origin)
-        named = read.existing_file(problem)
+        problem, named = read.read_with_kernel(editing.text, editing.name, editing.origin)
         if named and not editing.existing:
             raise ProblemError(f"EXISTING names {named}: add the kernel below, or remove the name from the text.")
         return editing._replace(problem=replace(problem, existing=editing.existing if named else ""))

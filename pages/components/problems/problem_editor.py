@@ -212,7 +212,7 @@ def render_keep(store: Store, editing: Editing) -> None:
 
 def _save(store: Store, editing: Editing, key: str) -> None:
     name = ui_state.text(key).strip()
-    taken = [problem.name for problem in library.catalogue()]
+    taken = list(library.built_in_files())
     text = editing.text
     try:
         if editing.original and name != editing.name and not read.edited_from(editing.original):
