@@ -19,7 +19,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from cutegen_core.machine import workspace
+from cutegen_core.machine import garbage, workspace
 from cutegen_core.records.errors import CutegenError
 from pages.components.access import access
 from pages.components.access.access_middleware import OriginMiddleware
@@ -65,6 +65,7 @@ def _middleware() -> list[Middleware]:
     return [Middleware(OriginMiddleware), access.middleware(made)]
 
 
+garbage.collect_seldom()
 quick_clicks.keep()
 late_polls.keep_out()
 quiet_polls.drop()

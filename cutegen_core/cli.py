@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from cutegen_core import __version__, engine
 from cutegen_core.commands.arguments import Command
+from cutegen_core.machine import garbage
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.records.errors import CutegenError
 
@@ -42,6 +43,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
+    garbage.collect_seldom()
     given = sys.argv[1:] if argv is None else argv
     if argv is None and given and given[0] in _BY_ENGINE and not _HELP & set(given):
         with contextlib.suppress(OSError, CutegenError):  # the command says what is wrong

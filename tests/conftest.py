@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from cutegen_core.machine import garbage
 from tests import kept
 
 if TYPE_CHECKING:
     from tests.shared_tools import SharedTools
 
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+garbage.collect_seldom()
 _kept = kept.kept_folder()
 _run = ExitStack()
 if _WORKER:

@@ -15,7 +15,7 @@ from typing import IO
 
 from cutegen_core.engine import single
 from cutegen_core.judge.reference_process import PROGRAM
-from cutegen_core.machine import forking, workspace
+from cutegen_core.machine import forking, garbage, workspace
 
 _BUILD_LEFT_S = 3600.0
 """A build takes a minute at most; the command line builds beside the engine."""
@@ -38,6 +38,7 @@ def _clear_temporary() -> None:
 
 def main() -> int:
     """Serve until idle. Return 0 also if another engine is already there."""
+    garbage.collect_seldom()
     logging.basicConfig(format="%(asctime)s %(message)s")
     with single.lock_file() as handle:
         if not single.try_lock(handle, patience_s=1.0):  # another process may just be asking whether an engine runs
