@@ -197,8 +197,9 @@ _BY_TRAITS: tuple[tuple[Traits, str], ...] = (
     ),
     (
         Traits(Flow.MOVE, linear=True, some=True),
-        "im2col col2im upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d "
-        "upsample_bicubic2d upsample_trilinear3d",
+        "im2col col2im upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d "
+        "_upsample_nearest_exact2d _upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_bicubic2d "
+        "upsample_trilinear3d",
     ),
     (Traits(Flow.MOVE, sparse=True), "one_hot"),
     (Traits(Flow.MOVE, 9), "glu"),

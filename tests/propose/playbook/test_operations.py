@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cutegen_core.propose.playbook import NotInPlaybook
 from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
 from cutegen_core.propose.playbook.rules import RULES
 from cutegen_core.records.operations import OPERATIONS, Flow
@@ -80,6 +81,11 @@ OTHERS = {
         "F.pad(x, (0, 3, 2, 0), value=1.5), torch.roll(x, 3, 1), torch.roll(x, -2, 0), x.repeat(2, 3), "
         "x[:1].repeat(R, 1), x.repeat_interleave(3, 1)"
     ),
+    "drawn out and shuffled": (
+        "F.interpolate(x[None, None], scale_factor=2) * 2, F.interpolate(x[None], size=4 * C), "
+        "F.interpolate(y[None], scale_factor=3, mode='nearest-exact'), F.interpolate(y[None], size=36 * 32), "
+        "F.pixel_unshuffle(x[None], 2), F.channel_shuffle(y[None], 2) + 1"
+    ),
     "pairs turned": "torch.stack((x[:, ::2] * w[::2] - x[:, 1::2], x[:, ::2] + x[:, 1::2] * w[1::2]), -1).flatten(-2)",
 }
 
@@ -101,6 +107,14 @@ def test_pointwise_operations_are_right(name: str, shared: SharedTools, tmp_path
     made = case(POINTWISE[name], {"R": 6, "C": 32}, {"R": 5, "C": 13})
     naive = variants_of(made, shared, tmp_path)[:1]
     assert_right(made, naive, made.workloads[1:], shared, tmp_path)
+
+
+@pytest.mark.parametrize("upsampled", ["F.interpolate(x[None], scale_factor=1.5)", "F.interpolate(x[None], size=40)"])
+def test_a_dimension_that_does_not_grow_a_whole_number_of_times_has_no_kernel(
+    upsampled: str, shared: SharedTools, tmp_path: Path
+) -> None:
+    with pytest.raises(NotInPlaybook, match="upsample_nearest1d' by other than a whole number of times"):
+        variants_of(case(upsampled, {"R": 8, "C": 20}, {"R": 8, "C": 18}), shared, tmp_path)
 
 
 @pytest.mark.parametrize("name", OTHERS)

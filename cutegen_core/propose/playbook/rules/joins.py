@@ -21,6 +21,7 @@ from cutegen_core.propose.playbook.values import (
     constant,
     expand,
     extent,
+    fits,
     flip,
     permute,
     reshape,
@@ -136,10 +137,27 @@ def _repeat_interleave(call: OperationCall) -> Value:
     x, times, axes = call.tensor(0), call.operand(1, "repeats"), call.integers(2, "dim")
     if not isinstance(times, int) or not axes:
         raise not_in_playbook("repeat_interleave without a dimension, or by a tensor")
-    axis = axes[0] % len(x.dims)
+    return reshape(_drawn_out(x, axes[0] % len(x.dims), extent(times)), call.node.shape)
+
+
+def _drawn_out(x: Value, axis: int, times: Extent) -> Value:
+    """Return each element so many times, along a new dimension behind its own."""
     apart = unsqueeze(x, axis + 1)
-    repeated = expand(apart, (*apart.dims[: axis + 1], extent(times), *apart.dims[axis + 2 :]))
-    return reshape(repeated, call.node.shape)
+    return expand(apart, (*apart.dims[: axis + 1], times, *apart.dims[axis + 2 :]))
+
+
+def _upsample_nearest(call: OperationCall) -> Value:
+    """Return each element as often as a dimension has become longer, which must be a whole number of times."""
+    x, shape = call.tensor(0), call.node.shape
+    for axis in range(len(shape) - 1, 1, -1):
+        own = x.dims[axis]
+        times = combined("", Extent("", shape[axis]), own, lambda longer, n: longer // max(n, 1))
+        if not fits((own.times(times),), (shape[axis],)):
+            raise not_in_playbook(f"'{call.node.op}' by other than a whole number of times")
+        same = len(set(times.everywhere)) < 2
+        text = str(int(times.size)) if same else f"({extent(shape[axis]).text} // {own.text})"
+        x = _drawn_out(x, axis, replace(times, text=text))
+    return reshape(x, shape)
 
 
 def _pixel_shuffle(call: OperationCall) -> Value:
@@ -149,6 +167,20 @@ def _pixel_shuffle(call: OperationCall) -> Value:
     apart = reshape(x, (*lead, call.node.shape[-3], r, r, height, width), inferred=at)
     order = (*range(at + 1), at + 3, at + 1, at + 4, at + 2)
     return reshape(permute(apart, order), call.node.shape)
+
+
+def _pixel_unshuffle(call: OperationCall) -> Value:
+    x, r = call.tensor(0), call.integers(1)[0]
+    lead, (height, width) = x.sizes[:-2], call.node.shape[-2:]
+    at = len(lead)
+    apart = reshape(x, (*lead, height, r, width, r))
+    return reshape(permute(apart, (*range(at), at + 1, at + 3, at, at + 2)), call.node.shape)
+
+
+def _channel_shuffle(call: OperationCall) -> Value:
+    x, groups = call.tensor(0), call.integers(1)[0]
+    apart = reshape(x, (x.sizes[0], groups, x.sizes[1] // groups, *x.sizes[2:]), inferred=2)
+    return reshape(permute(apart, (0, 2, 1, *range(3, len(apart.dims)))), call.node.shape)
 
 
 def _glu(call: OperationCall) -> Value:
@@ -194,4 +226,6 @@ RULES: Mapping[str, Rule] = {
     "cat": _cat, "stack": _stack, "vstack": _joined_along(0), "hstack": _joined_along(1), "pad": _pad,
     "constant_pad_nd": _pad, "roll": _roll, "repeat": _repeat, "tile": _repeat,
     "repeat_interleave": _repeat_interleave, "pixel_shuffle": _pixel_shuffle, "glu": _glu,
+    "pixel_unshuffle": _pixel_unshuffle, "channel_shuffle": _channel_shuffle,
+    **{f"{name}{n}d": _upsample_nearest for name in ("upsample_nearest", "_upsample_nearest_exact") for n in (1, 2, 3)},
 }  # fmt: skip
