@@ -81,6 +81,7 @@ OTHERS = {
         "F.pad(x, (0, 3, 2, 0), value=1.5), torch.roll(x, 3, 1), torch.roll(x, -2, 0), x.repeat(2, 3), "
         "x[:1].repeat(R, 1), x.repeat_interleave(3, 1)"
     ),
+    "distances": "torch.cdist(x, y) + 1, torch.cdist(x[None], y[None, : R // 2], p=1.0)",
     "drawn out and shuffled": (
         "F.interpolate(x[None, None], scale_factor=2) * 2, F.interpolate(x[None], size=4 * C), "
         "F.interpolate(y[None], scale_factor=3, mode='nearest-exact'), F.interpolate(y[None], size=36 * 32), "

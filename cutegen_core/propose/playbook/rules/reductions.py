@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, sub
-from cutegen_core.propose.playbook.values import Size, Value, compute, product, reduce, squeeze
+from cutegen_core.propose.playbook.values import Size, Value, compute, product, reduce, squeeze, unsqueeze
 
 
 def mean_of(value: Value, axes: Sequence[int], keepdim: bool, correction: float = 0) -> Value:
@@ -86,6 +86,13 @@ def _dist(call: OperationCall) -> Value:
     return _norm_of(sub(call.floating(0), call.floating(1)), call.number(2, "p", 2), (), False)
 
 
+def _cdist(call: OperationCall) -> Value:
+    """Return the distance of each row of one tensor to each of the other: a reduction of their difference."""
+    a, b = call.floating(0), call.floating(1)
+    apart = sub(unsqueeze(a, len(a.dims) - 1), unsqueeze(b, len(b.dims) - 2))
+    return _norm_of(apart, call.number(2, "p", 2), (-1,), False)
+
+
 def _count(hit: Value, axes: Sequence[int], keepdim: bool) -> Value:
     return reduce("sum", cast(hit, "int64"), axes, keepdim)
 
@@ -139,8 +146,8 @@ def _spread_and_mean(root: bool) -> Callable[[OperationCall], dict[str, Value]]:
 RULES: Mapping[str, Rule] = {
     "sum": _sum, "mean": _mean, "amax": _extreme("max"), "amin": _extreme("min"), "logsumexp": _logsumexp,
     "var": lambda c: _variance(c, False), "std": lambda c: _variance(c, True), "norm": _norm,
-    "linalg_vector_norm": _norm, "linalg_norm": _linalg_norm, "dist": _dist, "prod": _prod, "nansum": _nansum,
-    "count_nonzero": _count_nonzero, "any": _some("max"), "all": _some("min"),
+    "linalg_vector_norm": _norm, "linalg_norm": _linalg_norm, "dist": _dist, "cdist": _cdist, "prod": _prod,
+    "nansum": _nansum, "count_nonzero": _count_nonzero, "any": _some("max"), "all": _some("min"),
 }  # fmt: skip
 
 SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
