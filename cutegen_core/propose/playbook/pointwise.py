@@ -176,6 +176,17 @@ __device__ long floor_quotient(long a, long b) {
     "abs_of": """template <class T>
 __device__ T abs_of(T a) { return a < T(0) ? -a : a; }
 """,
+    "Logaddexp": """// The logarithm of the sum of two exponentials; of -inf, which stands for 0, it is the other one.
+struct Logaddexp {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    if (a == b && isinf(a)) return a;
+    T const distance = -abs_of(a - b);
+    if constexpr (sizeof(T) == 4) return max_of(a, b) + log1pf(expf(distance));
+    else return max_of(a, b) + log1p(exp(distance));
+  }
+};
+""",
 }
 
 

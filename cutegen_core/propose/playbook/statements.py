@@ -170,4 +170,4 @@ def _identity(kind: str, ctype: str) -> str:
         return f"{ctype}({0 if kind == 'sum' else 1})"
     if ctype == "long":
         return "(-9223372036854775807L - 1)" if kind == "max" else "9223372036854775807L"
-    return f"{ctype}({'-' if kind == 'max' else ''}INFINITY)"
+    return f"{ctype}({'-' if kind in ('max', 'logaddexp') else ''}INFINITY)"

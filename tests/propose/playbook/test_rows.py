@@ -35,6 +35,14 @@ SCANS = {
     "cumulative product, parts of which are no floats": problem(
         "torch.cumprod(x, 1)", {"R": 3, "C": 48}, {"R": 2, "C": 37},
         x="torch.cat([torch.full((R, 8), 1e-4), torch.full((R, C - 8), 30.0)], 1)"),
+    "largest so far, with NaN": problem(
+        "torch.cummax(x, dim=1).values - y", ROWS, {"R": 3, "C": 133}, **PAIR | {
+            "x": "torch.where(torch.rand(R, C) > 0.99, torch.nan, torch.randn(R, C))"}),
+    "smallest whole number so far, of columns": problem(
+        "torch.cummin(x, 0)[0]", {"R": 36, "C": 9}, {"R": 7, "C": 40}, x="torch.randint(-30, 30, (R, C))"),
+    "sum of exponentials so far, the first of them 0": problem(
+        "torch.logcumsumexp(x, 1)", ROWS, {"R": 3, "C": 1030},
+        x="torch.cat([torch.full((R, 5), -torch.inf), 30 * torch.randn(R, C - 5)], 1)"),
     "one longer, as row pointers are": problem(
         "torch.cat([torch.zeros(1, dtype=torch.int64), torch.cumsum(n, 0)])", {"R": 300}, {"R": 37},
         n="torch.randint(0, 5, (R,))"),

@@ -29,6 +29,7 @@ SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
     **views.SEVERAL,
     **places.SEVERAL,
     **reductions.SEVERAL,
+    **scans.SEVERAL,
 }
 """Operations with several results, one value each, named as "getitem" asks for them."""
 

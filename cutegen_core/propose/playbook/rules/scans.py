@@ -1,8 +1,8 @@
-"""Rules of cumulative sums and products."""
+"""Rules of what is accumulated along a dimension: sums, products, extremes, sums of exponentials."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule
 from cutegen_core.propose.playbook.formulas import cast
@@ -17,4 +17,20 @@ def _scan(kind: str) -> Rule:
     return rule
 
 
-RULES: Mapping[str, Rule] = {"cumsum": _scan("sum"), "cumprod": _scan("times")}
+def _extreme_so_far(kind: str) -> Callable[[OperationCall], dict[str, Value]]:
+    """Return a rule for the values; where they lie is not in the playbook."""
+
+    def results(call: OperationCall) -> dict[str, Value]:
+        x, (axis,) = call.tensor(0), call.integers(1, "dim")
+        return {call.node.name: Scan(x.dims, x.dtype, kind, x, axis % len(x.dims))}
+
+    return results
+
+
+RULES: Mapping[str, Rule] = {
+    "cumsum": _scan("sum"), "cumprod": _scan("times"), "logcumsumexp": _scan("logaddexp"),
+}  # fmt: skip
+
+SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
+    "cummax": _extreme_so_far("max"), "cummin": _extreme_so_far("min"),
+}  # fmt: skip

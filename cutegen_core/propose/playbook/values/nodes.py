@@ -104,7 +104,7 @@ class Accumulated(Value):
 
 @dataclass(frozen=True, eq=False)
 class Scan(Accumulated):
-    """For each element the sum ("sum") or product ("times") of those up to it along `axis`.
+    """For each element the sum, product ("times"), extreme or "logaddexp" of those up to it along `axis`.
 
     Attributes:
         backwards: of those from it on.
