@@ -94,6 +94,12 @@ def test_a_run_steps_diffs_and_charts(store, tmp_path):
     assert json.loads(views.step_view(store, brought.session, 2).calls[0].reply)["fix"]
 
 
+def test_a_step_is_named_after_its_kernel_whatever_is_written_before_the_name(store, tmp_path):
+    bounded = "__global__ static void __launch_bounds__(min(256, B), 2)\n  sum_rows(float const* x) {}\n"
+    brought = import_path(store, write(tmp_path / "n", [node(0, src=bounded), node(1, src="void host();")]))
+    assert [s.idea for s in views.session_view(store, brought.session).steps] == ["seed: sum_rows", "optimisation 1"]
+
+
 def test_a_slower_version_that_passed_is_kept_but_is_not_the_best(store, tmp_path):
     brought = import_path(store, write(tmp_path / "n", [node(0), node(1, time={"mean": 30.0})]))
     view = views.session_view(store, brought.session)
