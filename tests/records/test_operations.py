@@ -12,6 +12,7 @@ from cutegen_core.propose.playbook.rules import (
     normalisation,
     products,
     reductions,
+    scans,
     views,
 )
 from cutegen_core.records import operations as ops
@@ -214,7 +215,9 @@ def test_the_playbook_does_what_the_table_says():
     assert {OPERATIONS[SPELLINGS.get(n, n)].flow for n in normalisation.RULES} == {Flow.NORMALISATION, Flow.SOFTMAX}
     assert {OPERATIONS[name].flow for name in products.RULES} == {Flow.PRODUCT}
     assert {OPERATIONS[name].flow for name in einsum.RULES} == {Flow.CONTRACTION}
-    assert {OPERATIONS[name].flow for name in reductions.RULES} == {Flow.REDUCTION}
+    others = {name for name in reductions.RULES if OPERATIONS[name].flow is not Flow.REDUCTION}
+    assert others == {"cdist"}, "a product in torch"
+    assert {OPERATIONS[name].flow for name in scans.RULES} == {Flow.SCAN}
     assert {OPERATIONS[name].flow for name in losses.RULES} == {Flow.LOSS, Flow.REDUCTION}
     assert {OPERATIONS[name].flow for name in views.RULES} <= VIEWS
-    assert {OPERATIONS[name].flow for name in SEVERAL} == {Flow.SPLIT, Flow.REDUCTION}
+    assert {OPERATIONS[name].flow for name in SEVERAL} == {Flow.SPLIT, Flow.REDUCTION, Flow.SCAN}
