@@ -212,13 +212,12 @@ def render_keep(store: Store, editing: Editing) -> None:
 
 def _save(store: Store, editing: Editing, key: str) -> None:
     name = ui_state.text(key).strip()
-    taken = list(library.built_in_files())
     text = editing.text
     try:
         if editing.original and name != editing.name and not read.edited_from(editing.original):
             text = edit.with_edited_from(text, editing.name)
         existing = editing.problem.existing if editing.problem else ""
-        saved.save(name, text, taken, replace=name == editing.name, existing=existing)
+        saved.save(name, text, library.built_in_files(), replace=name == editing.name, existing=existing)
     except CutegenError as error:
         ui_state.say(f"Not saved. {error}")
         return

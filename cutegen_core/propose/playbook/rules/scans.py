@@ -10,21 +10,17 @@ from cutegen_core.propose.playbook.values import Scan, Value
 
 
 def _scan(kind: str) -> Rule:
-    def rule(call: OperationCall) -> Value:
-        x, (axis,) = cast(call.tensor(0), call.node.dtype), call.integers(1, "dim")
-        return Scan(x.dims, x.dtype, kind, x, axis % len(x.dims))
-
-    return rule
+    return lambda call: _scanned(kind, cast(call.tensor(0), call.node.dtype), call)
 
 
 def _extreme_so_far(kind: str) -> Callable[[OperationCall], dict[str, Value]]:
     """Return a rule for the values; where they lie is not in the playbook."""
+    return lambda call: {call.node.name: _scanned(kind, call.tensor(0), call)}
 
-    def results(call: OperationCall) -> dict[str, Value]:
-        x, (axis,) = call.tensor(0), call.integers(1, "dim")
-        return {call.node.name: Scan(x.dims, x.dtype, kind, x, axis % len(x.dims))}
 
-    return results
+def _scanned(kind: str, x: Value, call: OperationCall) -> Value:
+    (axis,) = call.integers(1, "dim")
+    return Scan(x.dims, x.dtype, kind, x, axis % len(x.dims))
 
 
 RULES: Mapping[str, Rule] = {
