@@ -99,7 +99,7 @@ def test_a_fork_server_makes_way_for_nobody_while_it_imports(forked):
     """Whoever asked waits for that; its children make way where they are asked to (`test_priority`)."""
     said = ask(forked())
     assert niceness(said["parent"]) == niceness(os.getpid())
-    assert group_niceness(said["parent"]) == group_niceness(os.getpid())
+    assert group_niceness(said["parent"]) in (None, 0), "a session of its own is a group of its own, which starts at 0"
 
 
 WITH_A_THREAD = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
