@@ -59,7 +59,7 @@ LONGEST_FIRST = (
     "browser/test_sizes.py", "browser/test_kept_typing.py", "browser/test_present.py", "browser/test_access.py",
     "browser/test_accessibility.py", "browser/test_tabs.py", "browser/test_login.py", "browser/test_first_run.py",
     "browser/test_hostile_strings.py", "browser/test_address.py", "browser/test_decisions.py",
-    "browser/test_killed_server.py", "browser/test_model_loop.py", "browser/test_served.py",
+    "browser/test_model_loop.py", "browser/test_served.py",
     "browser/test_installed.py", "browser/test_change.py", "browser/test_timeline.py", "browser/test_keyboard.py",
     "browser/test_reload.py", "browser/test_roles.py", "browser/test_gnn.py", "execute/compiler/test_compilation.py",
     "adversarial/test_corpus.py", "test_cli.py", "propose/llm/test_model_faults.py", "engine/test_engine.py",
@@ -101,6 +101,12 @@ def _examples(*, anew: bool) -> None:
     """Have Hypothesis draw the same examples in every run, unless it is asked for new ones; no example is too slow."""
     settings.register_profile("workbench", derandomize=not anew, database=None, deadline=None, print_blob=True)
     settings.load_profile("workbench")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    gc.collect()
+    gc.freeze()  # pytest collects five more times, to warn of what fails in that: once is enough for what the tests left
 
 
 def pytest_unconfigure() -> None:

@@ -49,7 +49,8 @@ def test_a_bench_is_started_watched_and_its_session_opened(
     assert summary_of(store, found[1]).status in (SessionState.EXHAUSTED, SessionState.ACCEPTED)
 
 
-@pytest.mark.parametrize("theme", ["dark", pytest.param("light", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("theme", ["dark", "light"])
 def test_axe_finds_nothing(server: Server, store: Store, page: Page, theme: str) -> None:
     before, bench = bench_story(store), bench_story(store, faster=1.25)
     checked = Checked(page)

@@ -35,8 +35,8 @@ def _asks_twice(socket: WebSocketRoute) -> None:
     ("address", "field", "value"),
     [
         ("/", ".st-key-new-problem", "softmax: Softmax over rows"),
-        ("/gnn?hidden=48", ".st-key-gnn-hidden", "48"),
-        ("/problems?path=/nowhere", ".st-key-problems-path", "/nowhere"),
+        pytest.param("/gnn?hidden=48", ".st-key-gnn-hidden", "48", marks=pytest.mark.thorough),
+        pytest.param("/problems?path=/nowhere", ".st-key-problems-path", "/nowhere", marks=pytest.mark.thorough),
     ],
 )  # fmt: skip
 def test_a_page_that_runs_twice_keeps_its_first_values(

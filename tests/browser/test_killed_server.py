@@ -70,7 +70,8 @@ def steps_shown(page: Page) -> set[str]:
     return {str(name).split(" · ")[0] for name in names if "no kernel yet" not in name}
 
 
-@pytest.mark.parametrize("side", ["before", pytest.param("after", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("side", ["before", "after"])
 def test_a_stop_that_the_server_did_not_outlive(mortal: Server, page: Page, side: str) -> None:
     arm(mortal, side, 1)
     with no_engine(mortal.home) if side == "before" else nullcontext():

@@ -31,12 +31,13 @@ _LINE = """() => {
 
 
 _RELEASE = """async (count) => {
-  for (; count && line.held.length; count--) {
-    const { event, heard } = line.held.shift();
-    heard(event);
+  while (count > 0 && line.held.length) {
+    for (const { event, heard } of line.held.splice(0, Math.min(count, 16))) heard(event);
+    count -= 16;
     await new Promise((next) => setTimeout(next));
   }
 }"""
+"""As a quick line does: a few at a time, which the page draws at once. Hundreds drawn one by one would take it seconds."""
 
 
 class Line:
@@ -61,7 +62,7 @@ class Line:
         self.page.wait_for_function("sent => line.sent > sent + 1", arg=sent)
 
     def release(self, count: int) -> None:
-        """Let the first ones through, one at a time."""
+        """Let the first ones through, in their order."""
         self.page.evaluate(_RELEASE, count)
 
     def go_on(self) -> None:

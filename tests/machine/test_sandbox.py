@@ -21,6 +21,10 @@ PYTHON_HOME = Path(sys.base_prefix).resolve()
 
 enforced = pytest.mark.parametrize("level", LEVELS[:2], indirect=True)
 """Only the levels above resource limits."""
+strongest = pytest.mark.parametrize(
+    "level", [LEVELS[0], *(pytest.param(level, marks=pytest.mark.thorough) for level in LEVELS[1:])], indirect=True
+)
+"""What no level changes, and what takes seconds of a core: by default, only at the strongest level."""
 
 
 @pytest.fixture(params=LEVELS)
@@ -137,6 +141,7 @@ def test_waiting_is_not_counted_as_work(level, tmp_path):
     assert (done.limit, done.output) == ("", "done\n")
 
 
+@strongest
 def test_processor_time_is_limited_and_a_tool_stopped_for_it_gets_another_try(level, tmp_path):
     code = """
         import pathlib

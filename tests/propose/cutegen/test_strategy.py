@@ -20,7 +20,7 @@ from tests.session.real_sessions import loop
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory):
-    with loop(tmp_path_factory.mktemp("strategy"), run_timeout_s=1.0) as made:
+    with loop(tmp_path_factory.mktemp("strategy"), run_timeout_s=0.5) as made:
         yield made
 
 

@@ -64,7 +64,8 @@ def alive(pid):
 LONG = replace(SMALL, ranks=2, epochs=10_000)
 
 
-@pytest.mark.parametrize("victim", ["a rank", pytest.param("the run", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("victim", ["a rank", "the run"])
 def test_when_one_ends_all_end(tmp_path, victim):
     with started(tmp_path, LONG) as process:
         wait_for(process, "report")
