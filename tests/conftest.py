@@ -106,7 +106,7 @@ def _examples(*, anew: bool) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish() -> None:
     gc.collect()
-    gc.freeze()  # pytest collects five more times, to warn of what fails in that: once is enough for what the tests left
+    gc.freeze()  # pytest collects five more times, to warn of what fails in that: once is enough for what tests left
 
 
 def pytest_unconfigure() -> None:

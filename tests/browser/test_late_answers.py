@@ -37,7 +37,7 @@ _RELEASE = """async (count) => {
     await new Promise((next) => setTimeout(next));
   }
 }"""
-"""As a quick line does: a few at a time, which the page draws at once. Hundreds drawn one by one would take it seconds."""
+"""As a quick line does: a few at a time, which the page draws at once. One by one, hundreds would take it seconds."""
 
 
 class Line:
