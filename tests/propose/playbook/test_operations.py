@@ -76,6 +76,11 @@ OTHERS = {
         "x[:, ::2] + y[:, 1::2], torch.movedim(x, 0, 1) * 2, x.unflatten(1, (2, C // 2)).unbind(1)[1] + 1, "
         "x.split([C // 4, C - C // 4], 1)[1] * 2, F.glu(x, -1), x.fliplr() + 0"
     ),
+    "windows": (
+        "x.unfold(1, 8, 4).sum(-1), x.unfold(0, 3, 2) * 2, (x * w).unfold(1, 5, 5).amax(2), x.t().unfold(0, 4, 1) + 1, "
+        "(x + w).unfold(0, 2, 1).mean(-1), F.unfold(x[None, None], 4, stride=3) * 2, "
+        "F.unfold(y.unflatten(1, (2, C // 2)).transpose(0, 1), (3, 2))"
+    ),
     "joins": (
         "torch.stack([x, y], 1), torch.hstack([x, y]), torch.vstack([x, y]), F.pad(x, (1, 2)), "
         "F.pad(x, (0, 3, 2, 0), value=1.5), torch.roll(x, 3, 1), torch.roll(x, -2, 0), x.repeat(2, 3), "

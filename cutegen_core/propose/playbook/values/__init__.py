@@ -6,7 +6,7 @@ workload. Views move coordinates and never data, so a transposed or broadcast op
 
 from __future__ import annotations
 
-from cutegen_core.propose.playbook.values.cutting import backwards, diagonal, flip, stride, window
+from cutegen_core.propose.playbook.values.cutting import backwards, diagonal, flip, stride, window, windows
 from cutegen_core.propose.playbook.values.extents import (
     ONE,
     ZERO,
@@ -115,4 +115,5 @@ __all__ = [
     "text_of",
     "unsqueeze",
     "window",
+    "windows",
 ]

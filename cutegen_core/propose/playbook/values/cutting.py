@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cutegen_core.propose.playbook.values.extents import ZERO, Extent, NotInPlaybook, agree, combined, product
+from cutegen_core.propose.playbook.values.extents import (
+    ZERO,
+    Extent,
+    NotInPlaybook,
+    agree,
+    combined,
+    extent,
+    product,
+)
 from cutegen_core.propose.playbook.values.nodes import (
     Compute,
+    Constant,
     Flip,
     Load,
     Move,
@@ -18,6 +27,7 @@ from cutegen_core.propose.playbook.values.nodes import (
     Value,
 )
 from cutegen_core.propose.playbook.values.reshaping import parts_of, reshaped
+from cutegen_core.propose.playbook.values.shaping import unsqueeze
 
 _NO_PART = "a part of a scan, a convolution or a reshaped result is not in the playbook"
 
@@ -66,6 +76,45 @@ def diagonal(value: Value) -> Value:
         raise NotInPlaybook("the diagonal of what is computed, or of what is not square, is not in the playbook")
     (a, b), rest = value.strides[:2], value.strides[2:]
     return replace(value, dims=(*value.dims[2:], value.dims[0]), strides=(*rest, a.plus(b)))
+
+
+def windows(value: Value, axis: int, length: int, step: int) -> Value:
+    """Return windows of `length` positions along a dimension, each `step` behind the one before, as one more dimension.
+
+    Args:
+        axis: counted from the first dimension; its extent becomes the number of windows.
+
+    Raises:
+        NotInPlaybook: windows of a result that another kernel computes.
+    """
+    whole, own, by = value.dims[axis], extent(length), extent(step)
+    count = combined(f"(({whole.text} - {own.text}) // {by.text} + 1)", whole, own, lambda n, k: (n - k) // step + 1)
+    dims = (*value.dims[:axis], count, *value.dims[axis + 1 :], own)
+    match value:
+        case Load():
+            strides = list(value.strides)
+            strides[axis] = strides[axis].times(by)
+            return replace(value, dims=dims, strides=(*strides, value.strides[axis]))
+        case Move() if axis not in value.sources:
+            return replace(value, dims=dims)
+        case Move():
+            source = value.sources.index(axis)
+            operand = windows(value.operand, source, length, step)
+            return replace(value, dims=dims, operand=operand, sources=(*value.sources, len(value.dims)))
+        case Compute():
+            operands = tuple(_windows_along(o, value, axis, length, step) for o in value.operands)
+            return replace(value, dims=dims, operands=operands)
+        case Constant():
+            return replace(value, dims=dims)
+    raise NotInPlaybook("windows of a result of another kernel are not in the playbook")
+
+
+def _windows_along(operand: Value, whole: Value, axis: int, length: int, step: int) -> Value:
+    """Return an operand's windows; one that is broadcast along the dimension has one element in each."""
+    own = axis - len(whole.dims) + len(operand.dims)
+    if own < 0 or operand.dims[own].single:
+        return unsqueeze(operand, len(operand.dims))
+    return windows(operand, own, length, step)
 
 
 def _cut(value: Value, axis: int, cut: _Cut) -> Value:
