@@ -92,6 +92,15 @@ OTHERS = {
         "F.interpolate(y[None], scale_factor=3, mode='nearest-exact'), F.interpolate(y[None], size=36 * 32), "
         "F.pixel_unshuffle(x[None], 2), F.channel_shuffle(y[None], 2) + 1"
     ),
+    "interpolated": (
+        "F.interpolate(x[None, None], scale_factor=2, mode='bilinear') * 2, "
+        "F.interpolate(x[None, None], scale_factor=(3, 2), mode='bilinear', align_corners=True), "
+        "F.interpolate(y[None, None], size=(17, 40), mode='bilinear'), "
+        "F.interpolate(x[None], scale_factor=1.5, mode='linear', align_corners=True), "
+        "F.interpolate(y[None], size=1, mode='linear', align_corners=True), "
+        "F.interpolate(y[None], size=7, mode='linear'), "
+        "F.interpolate(x.unflatten(1, (2, C // 2))[None, None], scale_factor=2, mode='trilinear')"
+    ),
     "pairs turned": "torch.stack((x[:, ::2] * w[::2] - x[:, 1::2], x[:, ::2] + x[:, 1::2] * w[1::2]), -1).flatten(-2)",
 }
 

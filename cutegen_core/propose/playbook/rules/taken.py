@@ -72,7 +72,7 @@ def _index(call: OperationCall) -> Value:
         None if k in found else rest.index(k) + (len(common) if rest.index(k) >= first else 0)
         for k in range(len(x.dims))
     ]
-    return Taken(dims, x.dtype, x, tuple(place and _followed(place, behind) for place in places), tuple(sources))
+    return Taken(dims, x.dtype, x, tuple(place and followed(place, behind) for place in places), tuple(sources))
 
 
 def _place(call: OperationCall, x: Value, axis: int, operand: object) -> Value | None:
@@ -82,10 +82,10 @@ def _place(call: OperationCall, x: Value, axis: int, operand: object) -> Value |
     places = call.values.get(operand.node) if isinstance(operand, Ref) else None
     if places is None or places.dtype not in ("int64", "int32"):
         raise not_in_playbook("'index' by what is not a tensor of whole numbers")
-    return compute("{0} < 0 ? {0} + {1} : {0}", places, _length(x.dims[axis]), dtype="int64")
+    return compute("{0} < 0 ? {0} + {1} : {0}", places, length_of(x.dims[axis]), dtype="int64")
 
 
-def _length(extent: Extent) -> Value:
+def length_of(extent: Extent) -> Value:
     return Constant((), "int64", int(extent.text)) if extent.text.isdigit() else Size((), "int64", extent.text)
 
 
@@ -95,11 +95,11 @@ def _in_one(x: Value, axis: int, places: Value) -> Value:
     own, behind = len(places.dims), len(x.dims) - axis - 1
     dims = (*x.dims[:axis], *places.dims, *x.dims[axis + 1 :])
     sources = (*range(axis), None, *range(axis + own, axis + own + behind))
-    indices: Sequence[Value | None] = [None] * axis + [_followed(places, behind)] + [None] * behind
+    indices: Sequence[Value | None] = [None] * axis + [followed(places, behind)] + [None] * behind
     return Taken(dims, x.dtype, x, tuple(indices), sources)
 
 
-def _followed(places: Value, dimensions: int) -> Value:
+def followed(places: Value, dimensions: int) -> Value:
     """Return the places with so many more dimensions, along which they are the same."""
     for _ in range(dimensions):
         places = unsqueeze(places, len(places.dims))
