@@ -27,6 +27,7 @@ from cutegen_core.propose.playbook.values import (
     reshape,
     unsqueeze,
     window,
+    windows,
 )
 from cutegen_core.records.graph import Ref
 
@@ -183,6 +184,18 @@ def _channel_shuffle(call: OperationCall) -> Value:
     return reshape(permute(apart, (0, 2, 1, *range(3, len(apart.dims)))), call.node.shape)
 
 
+def _im2col(call: OperationCall) -> Value:
+    """Return the patches of images, one in a column: channel and place in the patch before place in the image."""
+    x = call.tensor(0)
+    (height, width), dilation, padding, steps = (call.integers(index) for index in (1, 2, 3, 4))
+    if {*dilation} != {1} or {*padding} != {0}:
+        raise not_in_playbook("patches of images that are dilated or padded")
+    patches = windows(windows(x, len(x.dims) - 2, height, steps[0]), len(x.dims) - 1, width, steps[1])
+    lead = range(len(x.dims) - 2)
+    at = len(lead)
+    return reshape(permute(patches, (*lead, at + 2, at + 3, at, at + 1)), call.node.shape)
+
+
 def _glu(call: OperationCall) -> Value:
     x, axis = call.tensor(0), int(call.number(1, "dim", -1)) % len(call.tensor(0).dims)
     whole = x.dims[axis]
@@ -226,6 +239,6 @@ RULES: Mapping[str, Rule] = {
     "cat": _cat, "stack": _stack, "vstack": _joined_along(0), "hstack": _joined_along(1), "pad": _pad,
     "constant_pad_nd": _pad, "roll": _roll, "repeat": _repeat, "tile": _repeat,
     "repeat_interleave": _repeat_interleave, "pixel_shuffle": _pixel_shuffle, "glu": _glu,
-    "pixel_unshuffle": _pixel_unshuffle, "channel_shuffle": _channel_shuffle,
+    "pixel_unshuffle": _pixel_unshuffle, "channel_shuffle": _channel_shuffle, "im2col": _im2col,
     **{f"{name}{n}d": _upsample_nearest for name in ("upsample_nearest", "_upsample_nearest_exact") for n in (1, 2, 3)},
 }  # fmt: skip

@@ -133,18 +133,6 @@ def _unfold(call: OperationCall) -> Value:
     return windows(x, axis % len(x.dims), length, step)
 
 
-def _im2col(call: OperationCall) -> Value:
-    """Return the patches of images, one in a column: channel and place in the patch before place in the image."""
-    x = call.tensor(0)
-    (height, width), dilation, padding, steps = (call.integers(index) for index in (1, 2, 3, 4))
-    if {*dilation} != {1} or {*padding} != {0}:
-        raise not_in_playbook("patches of images that are dilated or padded")
-    patches = windows(windows(x, len(x.dims) - 2, height, steps[0]), len(x.dims) - 1, width, steps[1])
-    lead = range(len(x.dims) - 2)
-    at = len(lead)
-    return reshape(permute(patches, (*lead, at + 2, at + 3, at, at + 1)), call.node.shape)
-
-
 def _select(call: OperationCall) -> Value:
     x, (index,) = call.tensor(0), call.integers(2, "index")
     axis = int(call.number(1, "dim", 0)) % len(x.dims)
@@ -204,7 +192,7 @@ RULES: Mapping[str, Rule] = {
         c.tensor(0), c.integers(1)), "view": _reshape, "reshape": _reshape, "flatten": _reshape,
     "_unsafe_view": _reshape, "unflatten": _reshape, "unsqueeze": lambda c: unsqueeze(
         c.tensor(0), c.integers(1)[0]), "squeeze": _squeeze, "expand": _expand, "expand_as": _expand,
-    "slice": _slice, "narrow": _narrow, "select": _select, "unfold": _unfold, "im2col": _im2col,
+    "slice": _slice, "narrow": _narrow, "select": _select, "unfold": _unfold,
     "getitem": _getitem, "view_as": _reshape,
     "reshape_as": _reshape, "ravel": _reshape, "atleast_1d": _reshape, "atleast_2d": _reshape, "movedim": _movedim,
     "mH": _transpose_last, "adjoint": _transpose_last, "matrix_H": _transpose_last,
