@@ -2,7 +2,7 @@
 
 1. `parse` turns the text into a syntax tree, or reports where it is invalid.
 2. `find_size_slots` lists the numbers that a workload may replace: module-level constants, entries of module-level
-   dicts, and number literals inside `get_inputs` and `get_init_inputs`.
+   dicts, and number literals inside `get_inputs`, `get_init_inputs` and classes.
 3. `with_sizes` writes other numbers into those places and keeps every line number.
 
 Nothing here executes the file: it is untrusted Python.
@@ -32,11 +32,12 @@ class SizeSlot:
     """Place in the source that holds a size.
 
     Attributes:
-        name: "N", "config.hidden" (an entry of a dict), or "get_inputs#2" (its third number literal).
+        name: "N", "config.hidden" (an entry of a dict), or "get_inputs#2", "Model#2" (its third number literal).
         value: int, float, or a tuple of ints (also for a list).
         derived: computed from other names, so it follows them when they are replaced.
         span: start and end (line, UTF-8 column) of the expression.
         brackets: brackets around a sequence in the source: "()", "[]" or "".
+        inside: it stands in a class: many of these numbers are no sizes.
     """
 
     name: str
@@ -44,6 +45,7 @@ class SizeSlot:
     derived: bool
     span: tuple[int, int, int, int]
     brackets: str = ""
+    inside: bool = False
 
 
 class _NotConstantError(Exception):
@@ -91,9 +93,10 @@ def find_size_slots(tree: ast.Module) -> Mapping[str, SizeSlot]:
         for slot in _slots_of(name, value, known):
             slots[slot.name] = slot
             known[slot.name] = slot.value
-    for function in _functions(tree):
-        for position, node in enumerate(_literals(function)):
-            slot = SizeSlot(f"{function.name}#{position}", _number(node, known), False, _span(node))
+    for place in _places(tree):
+        inside = isinstance(place, ast.ClassDef)
+        for position, node in enumerate(_literals(place)):
+            slot = SizeSlot(f"{place.name}#{position}", _number(node, known), False, _span(node), inside=inside)
             slots[slot.name] = slot
     return slots
 
@@ -258,16 +261,18 @@ def _arithmetic(operator: ast.operator, left: Number, right: Number) -> Number:
     return result
 
 
-def _functions(tree: ast.Module) -> list[ast.FunctionDef]:
-    return [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name in _INPUT_FUNCTIONS]
+def _places(tree: ast.Module) -> list[ast.FunctionDef | ast.ClassDef]:
+    """Return the functions and classes whose number literals may be sizes."""
+    functions = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name in _INPUT_FUNCTIONS]
+    return [*functions, *(n for n in tree.body if isinstance(n, ast.ClassDef))]
 
 
-def _literals(function: ast.FunctionDef) -> list[ast.Constant]:
-    """Return the int literals of a function in source order, without those in subscripts."""
-    subscripts = [n.slice for n in ast.walk(function) if isinstance(n, ast.Subscript)]
+def _literals(place: ast.FunctionDef | ast.ClassDef) -> list[ast.Constant]:
+    """Return the int literals of a function or a class in source order, without those in subscripts."""
+    subscripts = [n.slice for n in ast.walk(place) if isinstance(n, ast.Subscript)]
     inside_subscript = {id(leaf) for index in subscripts for leaf in ast.walk(index)}
     found = [
-        n for n in ast.walk(function)
+        n for n in ast.walk(place)
         if isinstance(n, ast.Constant) and type(n.value) is int and id(n) not in inside_subscript
     ]  # fmt: skip
     return sorted(found, key=lambda n: (n.lineno, n.col_offset))

@@ -253,6 +253,29 @@ GOOD = {
         "torch.randn(n, n)",
         head="from collections import OrderedDict\n\nclass Output(OrderedDict):\n    pass\n",
     ),
+    "numbers_in_the_model": _file(
+        "def __init__(self):\n    super().__init__()\n    self.wide = nn.Linear(512, 2048)\n"
+        "    self.back = nn.Linear(2048, 512)\n    self.softness = 20\n\n"
+        "def forward(self, x):\n    return self.back(torch.tanh(self.wide(x) / self.softness))",
+        "batch = 64",
+        "torch.rand(batch, 512)",
+    ),
+    "numbers_in_forward": _file(
+        "def __init__(self):\n    super().__init__()\n    self.qkv = nn.Linear(512, 1536)\n"
+        "    self.out = nn.Linear(512, 512)\n\n"
+        "def forward(self, x):\n    b, n, _ = x.shape\n"
+        "    q, k, v = self.qkv(x).reshape(b, n, 3, 8, 64).permute(2, 0, 3, 1, 4).unbind(0)\n"
+        "    mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2)\n"
+        "    return self.out(mixed.reshape(b, n, 512)) * 100",
+        "batch = 4",
+        "torch.rand(batch, 128, 512)",
+    ),
+    "numbers_of_an_embedding": _file(
+        "def __init__(self):\n    super().__init__()\n    self.rows = nn.Embedding(30000, 256)\n\n"
+        "def forward(self, x):\n    return self.rows(x).sum(1)",
+        "batch = 32",
+        "torch.randint(0, 30000, (batch, 64))",
+    ),
     "fifty_gigabytes": _file(
         "def forward(self, x):\n    return torch.relu(x)",
         "rows = 131072\ncolumns = 131072",
@@ -283,10 +306,10 @@ BAD = {
     ),
     "sizes_inside_the_model": (
         _file(
-            "def __init__(self):\n    super().__init__()\n    self.fc = nn.Linear(65536, 65536)\n\n"
+            "def __init__(self):\n    super().__init__()\n    self.fc = nn.Linear(8**5, 8**5)\n\n"
             "def forward(self, x):\n    return self.fc(x)",
             "batch = 64",
-            "torch.rand(batch, 65536)",
+            "torch.rand(batch, 8**5)",
         ),
         "cannot be reduced for the emulator",
     ),

@@ -352,14 +352,15 @@ def test_sizes_are_found_folded_and_replaced_in_place():
         "import torch\nM = 2 * 1024\nN = M * 2\na, b = 16, 32\nshape = (3,\n  64)\nk: int = 1 << 4\n"
         "height = width = 128\nWORKLOADS = {'small': {'M': 3}}\n"
         "config = {'hidden': 4096, 'eps': 1e-5}\nother = dict(heads=12)\nwidths = [8, 16]\nflag = True\n"
-        "class Model: pass\n\ndef get_inputs():\n    x = torch.rand(512, M)[:, 3]  # größer\n    return [x, 99]\n"
+        "class Model:\n    def run(self, x):\n        return x.view(-1, 77)[:, 11]\n"
+        "\ndef get_inputs():\n    x = torch.rand(512, M)[:, 3]  # größer\n    return [x, 99]\n"
     )
     slots = find_size_slots(parse(source, "here"))
     found = {name: slot.value for name, slot in slots.items()}
     assert found == {
         "M": 2048, "N": 4096, "a": 16, "b": 32, "shape": (3, 64), "k": 16, "height": 128, "width": 128,
         "config.hidden": 4096, "config.eps": 1e-5, "other.heads": 12, "widths": (8, 16),
-        "get_inputs#0": 512, "get_inputs#1": 99,
+        "get_inputs#0": 512, "get_inputs#1": 99, "Model#0": 1, "Model#1": 77,
     }  # fmt: skip
     assert slots["N"].derived
     sizes = {"M": 3, "b": 5, "shape": (7, 9), "width": 11, "config.hidden": 13, "widths": (1, 2), "get_inputs#1": 4}
@@ -367,6 +368,25 @@ def test_sizes_are_found_folded_and_replaced_in_place():
     assert changed.count("\n") == source.count("\n")
     again = {name: slot.value for name, slot in find_size_slots(parse(changed, "here")).items()}
     assert again == found | sizes | {"N": 6, "height": 11}
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "others"),
+    [
+        ("numbers_in_the_model", {512, 2048}, {20}),
+        ("numbers_in_forward", {512, 1536, 64}, {100}),
+        ("numbers_of_an_embedding", {30000, 256}, set()),
+    ],
+)
+def test_of_the_numbers_in_a_class_those_shrink_that_are_sizes(folder, loader, name, sizes, others):
+    problem = loader.load(folder / f"{name}.py")
+    slots = find_size_slots(parse(problem.source, problem.origin))
+    set_by = [{slots[size].value for size in w.sizes if slots[size].inside} for w in problem.workloads]
+    assert set_by[0] == sizes
+    assert not any(others & one for one in set_by)
+    reduced = problem.workloads[0].sizes
+    alike = [{new for size, new in reduced.items() if slots[size].value == value} for value in sizes]
+    assert all(len(values) == 1 for values in alike), "a number in several places is one size"
 
 
 def test_existing_kernel_is_read_from_the_file_beside_it(tmp_path):

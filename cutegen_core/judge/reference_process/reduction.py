@@ -6,7 +6,7 @@
 3. One workload keeps what divides each number, up to 32, so that fast paths are reached; if the others keep it, too,
    one more breaks it, number by number, or in the steps of another number that divides it (heads and channels).
 4. If no joint step works (a convolution needs its extent, heads must divide), shrink one number at a time, then two by
-   the same factor.
+   the same factor. If that is not enough, so do numbers inside of classes, where it makes the file cheaper.
 5. Only sizes count at which the file does the same operations and broadcasts nothing else, where there are such.
 6. A step counts only after `SourceProbe` has run the reduced source on fake tensors and, for the chosen ones, for real.
 
@@ -22,7 +22,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from cutegen_core.judge import problem_source
-from cutegen_core.judge.problem_source import SizeValue
+from cutegen_core.judge.problem_source import SizeSlot, SizeValue
 from cutegen_core.judge.reference_process.shrinking import (
     SizeGroup,
     SizePlace,
@@ -114,10 +114,12 @@ def derive(source: str, origin: str, probe: SourceProbe) -> tuple[Workload, ...]
 class _Search:
     def __init__(self, source: str, origin: str, probe: SourceProbe) -> None:
         self._source, self._origin, self._probe = source, origin, probe
-        self._slots = problem_source.find_size_slots(problem_source.parse(source, origin))
+        self._all = problem_source.find_size_slots(problem_source.parse(source, origin))
+        self._slots: Mapping[str, SizeSlot] = {name: slot for name, slot in self._all.items() if not slot.inside}
         self._deadline = time.monotonic() + _SECONDS
         self._tried: dict[str, Forward | ProblemError] = {}
         self._pattern: Forward | None = None  # what every reduction has to do
+        self._sharings: tuple[bool, ...] = (False, True)  # whether equal numbers in several places are one size
         self._refused: ProblemError | None = None  # why the last one that was run does not run
 
     def workloads(self) -> tuple[Workload, ...]:
@@ -147,14 +149,32 @@ class _Search:
     def _small(self, own: Cost | ProblemError) -> Mapping[str, SizeValue]:
         """Return small sizes at which the file does what it does at its own, or at any if there are none such."""
         as_given = self._tried[self._text({})]
-        self._pattern = as_given if isinstance(as_given, Forward) else None
-        found = self._search(own)
-        if found is None and self._pattern:
-            self._pattern = None
-            found = self._search(own)
-        if found is not None:
-            return found
+        pattern = as_given if isinstance(as_given, Forward) else None
+        for search in (self._search, self._search_inside):
+            for self._pattern in (pattern, None) if pattern else (None,):
+                found = search(own)
+                if found is not None:
+                    return found
         raise own if isinstance(own, ProblemError) else self._too_large(own)
+
+    def _search_inside(self, own: Cost | ProblemError) -> Mapping[str, SizeValue] | None:
+        """Shrink numbers in classes, too, but only those that make the file cheaper: the others are no sizes."""
+        if not isinstance(own, Cost) or len(self._all) == len(self._slots):
+            return None
+        outside, self._slots, self._sharings = self._slots, self._all, (True,)
+        found = self._descent(EMULATOR) or self._needed(self._joint(divided_alike, EMULATOR), outside)
+        self._slots = {name: slot for name, slot in self._all.items() if name in outside or name in (found or ())}
+        return found and (self._search(own) or found)
+
+    def _needed(
+        self, sizes: Mapping[str, SizeValue] | None, outside: Mapping[str, SizeSlot]
+    ) -> Mapping[str, SizeValue] | None:
+        """Return the sizes without the numbers in classes that may as well stay."""
+        needed = dict(sizes or {})
+        for name in [name for name in needed if name not in outside]:
+            less = {other: size for other, size in needed.items() if other != name}
+            needed = less if self._fits_more(less) else needed
+        return needed or None
 
     def _search(self, own: Cost | ProblemError) -> Mapping[str, SizeValue] | None:
         for style in (ragged, halved, divided_alike):
@@ -229,7 +249,7 @@ class _Search:
 
     def _joint(self, style: Style, budget: Cost) -> Mapping[str, SizeValue] | None:
         """Shrink all numbers at once, under a falling cap."""
-        for groups in (self._groups(shared=False), self._groups(shared=True)):
+        for groups in (self._groups(shared=shared) for shared in self._sharings):
             for cap in _CAPS:
                 targets = {g: t for g, t in style(groups, cap).items() if t < g.value}
                 if targets and self._fits(targets, budget):
@@ -298,7 +318,7 @@ class _Search:
         return known.cost
 
     def _text(self, sizes: Mapping[str, SizeValue]) -> str:
-        return problem_source.with_sizes(self._source, self._slots, sizes)
+        return problem_source.with_sizes(self._source, self._all, sizes)
 
     def _groups(self, *, shared: bool) -> list[SizeGroup]:
         """Return the groups, largest number first; if `shared`, equal numbers in several places form one group."""
@@ -334,6 +354,6 @@ class _Search:
         return ProblemError(
             f"{self._origin}: cannot be reduced for the emulator: the smallest variant that runs has "
             f"{least.elements:,} elements and {least.flops:,} floating-point operations (at most "
-            f"{EMULATOR.elements:,} and {EMULATOR.flops:,}). Sizes inside the model cannot be changed from outside: "
-            f"give the file a WORKLOADS, or take its sizes from module-level names."
+            f"{EMULATOR.elements:,} and {EMULATOR.flops:,}). Sizes that the model computes stay as they are: give the "
+            f"file a WORKLOADS, or take its sizes from module-level names."
         )
