@@ -119,7 +119,6 @@ class _Search:
         self._deadline = time.monotonic() + _SECONDS
         self._tried: dict[str, Forward | ProblemError] = {}
         self._pattern: Forward | None = None  # what every reduction has to do
-        self._sharings: tuple[bool, ...] = (False, True)  # whether equal numbers in several places are one size
         self._refused: ProblemError | None = None  # why the last one that was run does not run
 
     def workloads(self) -> tuple[Workload, ...]:
@@ -161,7 +160,7 @@ class _Search:
         """Shrink numbers in classes, too, but only those that make the file cheaper: the others are no sizes."""
         if not isinstance(own, Cost) or len(self._all) == len(self._slots):
             return None
-        outside, self._slots, self._sharings = self._slots, self._all, (True,)
+        outside, self._slots = self._slots, self._all
         found = self._descent(EMULATOR) or self._needed(self._joint(divided_alike, EMULATOR), outside)
         self._slots = {name: slot for name, slot in self._all.items() if name in outside or name in (found or ())}
         return found and (self._search(own) or found)
@@ -248,8 +247,9 @@ class _Search:
         ]
 
     def _joint(self, style: Style, budget: Cost) -> Mapping[str, SizeValue] | None:
-        """Shrink all numbers at once, under a falling cap."""
-        for groups in (self._groups(shared=shared) for shared in self._sharings):
+        """Shrink all numbers at once, under a falling cap; of those in classes, equal ones are one size."""
+        inside = any(slot.inside for slot in self._slots.values())
+        for groups in (self._groups(shared=shared) for shared in ((True,) if inside else (False, True))):
             for cap in _CAPS:
                 targets = {g: t for g, t in style(groups, cap).items() if t < g.value}
                 if targets and self._fits(targets, budget):

@@ -29,7 +29,7 @@ _LARGEST_DENOMINATOR = 64
 
 
 class _Between(NamedTuple):
-    """Where results lie along one dimension: behind the element `low`, by the share `weight` of the way to `high`."""
+    """Tells where results lie along a dimension: behind element `low`, by the share `weight` of the way to `high`."""
 
     length: Extent
     low: Value

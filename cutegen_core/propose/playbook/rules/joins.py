@@ -190,10 +190,9 @@ def _im2col(call: OperationCall) -> Value:
     (height, width), dilation, padding, steps = (call.integers(index) for index in (1, 2, 3, 4))
     if {*dilation} != {1} or {*padding} != {0}:
         raise not_in_playbook("patches of images that are dilated or padded")
-    patches = windows(windows(x, len(x.dims) - 2, height, steps[0]), len(x.dims) - 1, width, steps[1])
-    lead = range(len(x.dims) - 2)
-    at = len(lead)
-    return reshape(permute(patches, (*lead, at + 2, at + 3, at, at + 1)), call.node.shape)
+    at = len(x.dims) - 2
+    patches = windows(windows(x, at, height, steps[0]), at + 1, width, steps[1])
+    return reshape(permute(patches, (*range(at), at + 2, at + 3, at, at + 1)), call.node.shape)
 
 
 def _glu(call: OperationCall) -> Value:

@@ -86,6 +86,7 @@ def _place(call: OperationCall, x: Value, axis: int, operand: object) -> Value |
 
 
 def length_of(extent: Extent) -> Value:
+    """Return an extent as a whole number of the kernel."""
     return Constant((), "int64", int(extent.text)) if extent.text.isdigit() else Size((), "int64", extent.text)
 
 

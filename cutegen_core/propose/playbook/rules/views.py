@@ -192,10 +192,9 @@ RULES: Mapping[str, Rule] = {
         c.tensor(0), c.integers(1)), "view": _reshape, "reshape": _reshape, "flatten": _reshape,
     "_unsafe_view": _reshape, "unflatten": _reshape, "unsqueeze": lambda c: unsqueeze(
         c.tensor(0), c.integers(1)[0]), "squeeze": _squeeze, "expand": _expand, "expand_as": _expand,
-    "slice": _slice, "narrow": _narrow, "select": _select, "unfold": _unfold,
-    "getitem": _getitem, "view_as": _reshape,
-    "reshape_as": _reshape, "ravel": _reshape, "atleast_1d": _reshape, "atleast_2d": _reshape, "movedim": _movedim,
-    "mH": _transpose_last, "adjoint": _transpose_last, "matrix_H": _transpose_last,
+    "slice": _slice, "narrow": _narrow, "select": _select, "unfold": _unfold, "getitem": _getitem,
+    "view_as": _reshape, "reshape_as": _reshape, "ravel": _reshape, "atleast_1d": _reshape, "atleast_2d": _reshape,
+    "movedim": _movedim, "mH": _transpose_last, "adjoint": _transpose_last, "matrix_H": _transpose_last,
 }  # fmt: skip
 
 SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {

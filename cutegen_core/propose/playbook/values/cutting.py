@@ -15,7 +15,6 @@ from cutegen_core.propose.playbook.values.extents import (
 )
 from cutegen_core.propose.playbook.values.nodes import (
     Compute,
-    Constant,
     Flip,
     Load,
     Move,
@@ -104,8 +103,6 @@ def windows(value: Value, axis: int, length: int, step: int) -> Value:
         case Compute():
             operands = tuple(_windows_along(o, value, axis, length, step) for o in value.operands)
             return replace(value, dims=dims, operands=operands)
-        case Constant():
-            return replace(value, dims=dims)
     raise NotInPlaybook("windows of a result of another kernel are not in the playbook")
 
 
