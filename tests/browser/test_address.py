@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import button_of, shortcut, standing_still, title_of
+from tests.browser.driving import button_of, of_this_drawing, shortcut, standing_still, title_of
 from tests.pages.stories import softmax_story
 from tests.serving import Server, served
 
@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 def shows(page: Page, step: int, picture: str, pane: str, /, **address: str) -> None:
     """Expect the step, the picture and the pane on the screen, and these parameters and no others in the address."""
     expect(title_of(page)).to_contain_text(f"Step {step} ")
-    expect(page.get_by_role("radio", name=picture, exact=True)).to_be_checked()
-    expect(page.get_by_role("radio", name=pane, exact=True)).to_be_checked()
+    for name in (picture, pane):
+        expect(of_this_drawing(page.get_by_role("radio", name=name, exact=True))).to_be_checked()
     page.wait_for_function(
         "wanted => { const now = new URLSearchParams(location.search); now.delete('id');"
         " return JSON.stringify([...now].sort()) === wanted }",
