@@ -10,13 +10,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from cutegen_core.propose.playbook.parameters import TensorText
 from cutegen_core.propose.playbook.statements import PassText, ReductionText, StoreText, TermText
 
 Together = Literal["", "exponentials", "squares"]
+_EXPONENTIAL = re.compile(r"(\w*exp\w*)\((\w+)\)")
+_NOT_ABOVE_ZERO = {"expf": "exp_to_one"}
+"""Exponentials, and those of as many digits that take fewer instructions where no argument is above zero."""
+_WORDS = {"float": 1, "int": 1}
+"""Of the types of arithmetic that have not two."""
+
+
+@dataclass(frozen=True)
+class PartText:
+    """What a thread, a warp or a block has of the row: a C++ type, its value for nothing, and for what a thread read.
+
+    Attributes:
+        words: of 32 bits.
+    """
+
+    name: str
+    ctype: str
+    none: str
+    mine: str
+    words: int
 
 
 @dataclass(frozen=True)
@@ -38,6 +58,37 @@ class Fold:
     between: tuple[TermText, ...] = ()
     together: Together = ""
     function: str = ""
+
+    @property
+    def parts(self) -> list[PartText]:
+        """Return what the walk makes, in the order in which blocks tell it."""
+        first = self.reductions[0]
+        size = _WORDS.get(first.ctype, 2)
+        sums = ", ".join(r.sum for r in self.reductions)
+        if self.together == "exponentials":
+            kind = f"Exponentials<{first.ctype}>"
+            return [PartText(first.part, kind, f"{kind}::none()", f"{kind}{{{sums}}}", 2 * size)]
+        if self.together == "squares":
+            kind = f"Spread<{first.ctype}>"
+            return [PartText(first.part, kind, f"{kind}::none()", f"spread_around(pivot, counted, {sums})", 3 * size)]
+        kinds = [(r, f"Reduced<{r.ctype}, {r.op}>") for r in self.reductions]
+        return [
+            PartText(r.part, kind, f"{kind}{{{r.identity}}}", f"{kind}{{{r.sum}}}", _WORDS.get(r.ctype, 2))
+            for r, kind in kinds
+        ]
+
+    def with_function(self, terms: Sequence[TermText]) -> list[TermText]:
+        """Return what is computed after the walk, with its function for the exponentials that the walk summed."""
+        if self.together != "exponentials":
+            return list(terms)
+        largest = self.reductions[0]
+        distances = {t.name for t in terms if t.code == f"{largest.operand} - {largest.name}"}
+        return [
+            replace(t, code=f"{self.function}({found[2]})")
+            if (found := _EXPONENTIAL.fullmatch(t.code)) and found[2] in distances
+            else t
+            for t in terms
+        ]
 
 
 def folds_of(passes: Sequence[PassText], walks: Sequence[Sequence[TensorText]]) -> Iterator[Fold]:
@@ -66,10 +117,10 @@ def _together(one: PassText, following: PassText, tensors: Sequence[TensorText])
 
 def _exponentials(largest: ReductionText, total: ReductionText, code: dict[str, str]) -> str | None:
     """Return the function if its values are summed, of the distance from the largest element."""
-    found = re.fullmatch(r"(\w*exp\w*)\((\w+)\)", code.pop(total.operand, ""))
+    found = _EXPONENTIAL.fullmatch(code.pop(total.operand, ""))
     distance = f"{largest.operand} - {largest.name}"
     right = [largest.kind, total.kind] == ["max", "sum"] and found and code == {found[2]: distance}
-    return found[1] if found and right else None
+    return _NOT_ABOVE_ZERO.get(found[1], found[1]) if found and right else None
 
 
 def _squares(

@@ -13,7 +13,7 @@ from math import ceil, prod
 from typing import NamedTuple
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
-from cutegen_core.propose.playbook.rows.kept_rows import LongRows
+from cutegen_core.propose.playbook.rows.kept_rows import COPIED_AT_ONCE, LongRows
 from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
 
@@ -24,10 +24,6 @@ _OTHERS = 4 << 10
 """Bytes of shared memory left to the reductions of a block, and to the system."""
 _LEAST = 16 << 10
 """Bytes of a row that a block has at least, where rows are few."""
-_FILLED = 0.75
-"""Share of a block's memory for its part of a row, where it keeps one: the rest is for the next row, while it waits."""
-_LINE = 8
-"""Vectors of which a share is a multiple, so that no two blocks write the same lines of memory."""
 _EMULATED, _MOST_TEAMS = 2, 1024
 NO_TEAM = 1
 """Blocks of a team where clusters have all rows."""
@@ -42,22 +38,30 @@ class Team(NamedTuple):
 
 
 def wanted_team(k: RowsKernel, rows: LongRows, target: Target) -> Team | None:
-    """Return how rows are best shared on this device; None where not all of its blocks together keep one."""
-    vector = k.width * rows.bytes_kept
-    copied = all(k.width * rows.size(t) in (4, 8, 16) for t in rows.kept)
-    if target.device is None or not vector or not copied:
+    """Return how rows are best shared on this device; None where not all of its blocks together keep one.
+
+    Of the teams whose blocks have room for the next row as well, or else for one, it has the fewest blocks; of few rows
+    more, so that none is idle.
+    """
+    copied = all(k.width * rows.size(t) in COPIED_AT_ONCE for t in rows.kept)
+    if target.device is None or not rows.kept or not copied:
         return None
-    chunk, most = _FEWEST_THREADS * _EACH, _PER_SM * target.device.sm_count
-    ring = (target.smem_max // _PER_SM - _OTHERS) // (chunk * vector) * chunk
-    row = prod(mode.extent.size for mode in k.region.reduced) * rows.bytes_kept
-    if row > most * (ring - _THREADS * _EACH) * vector:
+    most, chunk, vector = _PER_SM * target.device.sm_count, _THREADS * _EACH, k.width * rows.bytes_kept
+    vectors, room = prod(mode.extent.size for mode in k.region.reduced) // k.width, target.smem_max // _PER_SM - _OTHERS
+
+    def ring(blocks: int) -> int:
+        resident = ceil(vectors / (blocks * chunk)) * chunk * k.width * rows.bytes_resident
+        return max(0, room - resident) // (_FEWEST_THREADS * vector) * _FEWEST_THREADS
+
+    sizes = sorted({most // teams for teams in range(1, most // 2 + 1)})
+    kept = {blocks: ring(blocks) // chunk // ceil(vectors / (blocks * chunk)) for blocks in sizes}
+    ahead = int(max(kept.values()) > 1)
+    fewest = next((blocks for blocks in sizes if kept[blocks] > ahead), None)
+    if fewest is None:
         return None
-    half = ring // (_THREADS * _EACH) // 2 * (_THREADS * _EACH)  # a part of a row begins with a chunk of its own
-    ahead = int(row <= most * half * vector)
-    fewest = ceil(row / (vector * (half if ahead else ring * _FILLED)))
-    spread = min(most // prod(mode.extent.size for mode in k.region.outer), row // _LEAST)
-    blocks = min(most, max(fewest, NO_TEAM + 1, spread))
-    return Team(most // (most // blocks), ring, ahead)
+    spread = min(most // prod(mode.extent.size for mode in k.region.outer), vectors * vector // _LEAST)
+    blocks = most // (most // min(most, max(fewest, spread)))
+    return Team(blocks, ring(blocks), ahead)
 
 
 class _Choices(NamedTuple):
@@ -81,14 +85,18 @@ def add_teams(
         chosen: whether teams have these rows unless the tuner finds otherwise.
     """
     p = _add_choices(piece, team, target, chosen=chosen)
+    chunk = f"{p.threads} * {p.each}"
+    chunks = f"ceil_div({k.cols} // {k.width}, {p.blocks} * {chunk})"
     smem = f"{p.ring} * {k.width * rows.bytes_kept}"
+    if rows.resident:
+        smem = f"{smem} + {chunks} * {chunk} * {k.width * rows.bytes_resident}"
     room = f"sm_count * min({_PER_SM}, smem_max // ({smem} + {_OTHERS}))"
-    teams, fits = _name_teams(k, p, room), _name_fits(k, p, room)
+    teams, fits = _name_teams(k, p, room), _name_fits(k, rows, p, chunks, room)
     own, others = (f"{when} and {fits}", f"{when} and not {fits}") if when else (fits, f"not {fits}")
     whole, mail = k.pass_number("whole", rows.whole, "bool"), k.naming.fresh("mail")
     name, k.name = k.name, f"{k.name}_teams"
-    piece.code, letters = _render(k, rows, whole, mail)
-    piece.scratch.append(ScratchText(mail, "int64", (teams, "4", str(letters), "2", p.blocks), zero=True))
+    piece.code, words = _render(k, rows, whole, mail)
+    piece.scratch.append(ScratchText(mail, "int64", (teams, "4", str(words), p.blocks), zero=True))
     kernel = f"{k.name}<{p.threads}, {p.each}, {p.ring}, {p.blocks}, {p.ahead}>"
     grid, arguments = (f"{teams} * {p.blocks}",), (*k.arguments, mail)
     piece.launches.append(LaunchText(kernel, grid, (p.threads,), arguments, own, smem, cooperative=True))
@@ -125,22 +133,25 @@ def _name_teams(k: RowsKernel, p: _Choices, room: str) -> str:
     return k.naming.let("teams", f"max(1, min({k.rows}, {p.teams}, {room} // {p.blocks}))")
 
 
-def _name_fits(k: RowsKernel, p: _Choices, room: str) -> str:
+def _name_fits(k: RowsKernel, rows: LongRows, p: _Choices, chunks: str, room: str) -> str:
     """Name the condition that a team keeps its row, and is there at once."""
-    share = f"round_up(ceil_div({k.cols} // {k.width}, {p.blocks}), {_LINE})"
-    chunk = f"({p.threads} * {p.each})"
-    enough = f"{p.blocks} > {NO_TEAM} and (1 + {p.ahead}) * ceil_div({share}, {chunk}) <= {p.ring} // {chunk}"
-    return k.naming.let("fits", f"{enough} and {p.blocks} <= {room}")
+    enough = f"{p.blocks} > {NO_TEAM} and (1 + {p.ahead}) * {chunks} <= {p.ring} // ({p.threads} * {p.each})"
+    by_vectors = "" if rows.joined else f" and {rows.whole}"
+    return k.naming.let("fits", f"{enough} and {p.blocks} <= {room}{by_vectors}")
 
 
 def _render(k: RowsKernel, rows: LongRows, whole: str, mail: str) -> tuple[str, int]:
-    """Return the kernel's text, and how many reductions the blocks of a team tell one another."""
+    """Return the kernel's text, and how many words a block tells the others of its team on a turn."""
     folds = rows.folds
-    numbers = {r.name: n for n, r in enumerate(r for fold in folds for r in fold.reductions)}
+    words, count = {}, 0
+    for fold in folds:
+        for part in fold.parts:
+            words[part.name] = count
+            count += part.words
     walks = [*(fold.tensors for fold in folds), rows.walks[-1]]
-    others = [[t for t in walk if t not in rows.kept] for walk in walks]
+    others = [[t for t in walk if t not in rows.kept and t not in rows.resident] for walk in walks]
     code = render(
-        "rows_teams.cu.j2", k=k, long=rows, folds=folds, others=others, numbers=numbers, whole=whole, mail=mail,
-        per_sm=_PER_SM, line=_LINE,
+        "rows_teams.cu.j2", k=k, long=rows, folds=folds, others=others, resident=rows.resident, words=words,
+        word_count=count, whole=whole, mail=mail, per_sm=_PER_SM,
     )  # fmt: skip
-    return code, len(numbers)
+    return code, count
