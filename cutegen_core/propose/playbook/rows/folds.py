@@ -48,6 +48,7 @@ class Fold:
         between: what follows from the first of two reductions that are made together.
         together: what the second one sums, relative to the first; "" for all other reductions.
         function: the exponential.
+        number: which of the walks it is.
     """
 
     tensors: Sequence[TensorText]
@@ -58,6 +59,17 @@ class Fold:
     between: tuple[TermText, ...] = ()
     together: Together = ""
     function: str = ""
+    number: int = 0
+
+    @property
+    def pivot(self) -> str:
+        """Return the name of what squares are relative to."""
+        return f"pivot{self.number}"
+
+    @property
+    def counted(self) -> str:
+        """Return the name of how many elements a thread has squared."""
+        return f"counted{self.number}"
 
     @property
     def parts(self) -> list[PartText]:
@@ -70,7 +82,8 @@ class Fold:
             return [PartText(first.part, kind, f"{kind}::none()", f"{kind}{{{sums}}}", 2 * size)]
         if self.together == "squares":
             kind = f"Spread<{first.ctype}>"
-            return [PartText(first.part, kind, f"{kind}::none()", f"spread_around(pivot, counted, {sums})", 3 * size)]
+            mine = f"spread_around({self.pivot}, {self.counted}, {sums})"
+            return [PartText(first.part, kind, f"{kind}::none()", mine, 3 * size)]
         kinds = [(r, f"Reduced<{r.ctype}, {r.op}>") for r in self.reductions]
         return [
             PartText(r.part, kind, f"{kind}{{{r.identity}}}", f"{kind}{{{r.sum}}}", _WORDS.get(r.ctype, 2))
@@ -93,12 +106,13 @@ class Fold:
 
 def folds_of(passes: Sequence[PassText], walks: Sequence[Sequence[TensorText]]) -> Iterator[Fold]:
     """Yield the walks that these passes take, `walks` being the tensors that each reads."""
-    left = list(zip(passes, walks, strict=False))
+    left, number = list(zip(passes, walks, strict=False)), 0
     while left:
         (one, tensors), *left = left
         both = _together(one, left[0][0], tensors) if left else None
         left = left[1:] if both else left
-        yield both or Fold(tensors, one.terms, one.reductions, one.stores, one.after)
+        yield replace(both or Fold(tensors, one.terms, one.reductions, one.stores, one.after), number=number)
+        number += 1
 
 
 def _together(one: PassText, following: PassText, tensors: Sequence[TensorText]) -> Fold | None:

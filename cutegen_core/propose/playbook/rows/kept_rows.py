@@ -11,9 +11,6 @@ from cutegen_core.propose.playbook.rows.vectors import RowVectors
 from cutegen_core.propose.playbook.statements import TermText
 from cutegen_core.records.problem import ITEMSIZE
 
-COPIED_AT_ONCE = (4, 8, 16)
-"""Bytes of a vector that is copied at once."""
-
 
 class LongRows(RowVectors):
     """What the template reads next to the kernel: how each tensor lies along a row, and which are kept."""
@@ -42,12 +39,6 @@ class LongRows(RowVectors):
             terms = fold.with_function(terms)
         return terms
 
-    @cached_property
-    def resident(self) -> list[TensorText]:
-        """Return what all rows share, as a norm's weight: a block that has several rows can keep its part."""
-        same = (t for t in self._k.inputs if t.copied and self.order(t) == "contiguous" and self._is_same(t))
-        return [t for t in same if self._k.width * self.size(t) in COPIED_AT_ONCE]
-
     @property
     def bytes_kept(self) -> int:
         """Return how many there are of each place of the row."""
@@ -65,12 +56,9 @@ class LongRows(RowVectors):
         return sum(self.size(t) for t in self.resident)
 
     def place(self, tensor: TensorText) -> int:
-        """Return where a kept or resident tensor begins among its kind, in bytes for each place of the row."""
-        kind = self.kept if tensor in self.kept else self.resident
-        return sum(self.size(t) for t in kind[: kind.index(tensor)])
-
-    def _is_same(self, tensor: TensorText) -> bool:
-        return all(step == "0" for step in self._steps(self._access[tensor.name]))
+        """Return where a kept tensor begins, in bytes for each place of the row."""
+        before = self.kept[: self.kept.index(tensor)]
+        return sum(self.size(t) for t in before)
 
     def size(self, tensor: TensorText) -> int:
         """Return the bytes of an element."""

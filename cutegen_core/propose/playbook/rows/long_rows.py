@@ -1,9 +1,9 @@
 """Write rows of any length: what fits of a row stays in shared memory between its passes.
 
-A row has one block, or a cluster of them that share it: eight blocks keep 800 kB of it, so that memory is read once.
-Each takes at most half of an SM's shared memory: while one block waits for others of its cluster, a block of another
-row reads or writes. Measured on an H200 (`benchmarks.kernels.rows`): blocks that take a whole SM, or clusters of 16, of
-which fewer fit on the device, are slower.
+A row has one block, or a cluster of them that share it: eight blocks keep 1 MB of it in shared memory and registers, so
+that memory is read once. Each takes at most half of an SM: while one block waits for others of its cluster, a block of
+another row reads or writes. Measured on an H200 (`benchmarks.kernels.rows`): the fewer blocks share a row, the better;
+blocks that take a whole SM, or clusters of 16, of which fewer fit on the device, are slower.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _GRAIN = 16
 """Elements of which a kept part has a whole number, so that all that is kept is aligned."""
 _EMULATED = 2
 """Blocks of a cluster on the emulator, which gives each a process."""
-_CLUSTER_THREADS, _MOST_BLOCKS = 512, 8
-"""Of a cluster, unless the tuner finds others better."""
+_CLUSTER_THREADS, _HELD, _MOST_BLOCKS = 512, 4, 8
+"""Of a cluster, unless the tuner finds others better: threads of a block, vectors of each in registers, blocks."""
 _WITH_EXPONENTIALS = 4 / 3
 """How much longer than what it keeps a cluster's row may be, where exponentials are summed."""
 _LONG = 16384
@@ -73,7 +73,7 @@ def _suits_clusters(k: RowsKernel, rows: LongRows, target: Target) -> bool:
     it is as fast as a team (`benchmarks.kernels.rows` on an H200), and faster on an H100. Clusters of few rows leave
     blocks idle.
     """
-    kept = _MOST_BLOCKS * _most_kept(target) if target.cluster_sizes else 0
+    kept = _MOST_BLOCKS * _most_kept(k, rows, target) if target.cluster_sizes else 0
     most = _WITH_EXPONENTIALS * kept if any(fold.together == "exponentials" for fold in rows.folds) else kept
     row_bytes = prod(mode.extent.size for mode in k.region.reduced) * rows.bytes_kept
     blocks = _MOST_BLOCKS * prod(mode.extent.size for mode in k.region.outer)
@@ -87,40 +87,50 @@ def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, whe
     threads = _CLUSTER_THREADS if shared else 1024 if length > _LONG else 512 if length > 2048 else 256
     each = 2 if shared and length % k.width else rows.wanted_vectors  # so that three blocks have registers on an SM
     block, items = piece.param("THREADS", threads, 256, 512, 1024), piece.param("EACH", each, 2, 4)
-    cluster = _add_cluster(piece, shared, target) if shared else ""
-    kept_count = _add_kept(piece, k, size, length, cluster) if size else ""
+    cluster = _add_cluster(piece, shared, _most_kept(k, rows, target), target) if shared else ""
+    held = _add_held(piece, items) if cluster else ""
+    share = f"ceil_div({k.cols}, {cluster}) - {held} * {block} * {k.width}" if cluster else k.cols
+    kept_count = _add_kept(piece, k, size, length, share) if size else ""
     whole = k.pass_number("whole", rows.whole, "bool")
-    calls = list(range(sum(len(fold.reductions) for fold in rows.folds)))[::-1]
+    calls = list(range(sum(len(fold.parts) for fold in rows.folds)))[::-1]
     code = render(
         "rows_long.cu.j2", k=k, long=rows, whole=whole, kept_count=kept_count, split="", parts="", cluster=cluster,
         calls=calls,
     )  # fmt: skip
     piece.code = "\n".join(part for part in (piece.code, code) if part)
-    kernel = f"{k.name}<{', '.join(filter(None, (block, items, cluster)))}>"
+    kernel = f"{k.name}<{', '.join(filter(None, (block, items, held, cluster)))}>"
     grid, smem = f"{k.rows} * {cluster}" if cluster else k.rows, f"{kept_count} * {size}" if size else ""
     piece.launches.append(LaunchText(kernel, (grid,), (block,), k.arguments, when, smem, (cluster,) if cluster else ()))
 
 
-def _add_cluster(piece: RegionText, row_bytes: int, target: Target) -> str:
+def _add_cluster(piece: RegionText, row_bytes: int, block_bytes: int, target: Target) -> str:
     """Add how many blocks share a row: as few as keep all of it."""
     piece.includes.append("cooperative_groups.h")
-    blocks = next((n for n in target.cluster_sizes if row_bytes <= n * _most_kept(target)), _MOST_BLOCKS)
+    blocks = next((n for n in target.cluster_sizes if row_bytes <= n * block_bytes), _MOST_BLOCKS)
     return piece.param("CLUSTER", min(blocks, _MOST_BLOCKS), *target.cluster_sizes, emulator=_EMULATED)
 
 
-def _most_kept(target: Target) -> int:
+def _add_held(piece: RegionText, items: str) -> str:
+    """Add how many vectors of a row a thread has in registers."""
+    held = piece.param("HELD", _HELD, 0, _HELD, 2 * _HELD)
+    piece.where.append(f"{held} % {items} == 0")
+    return held
+
+
+def _most_kept(k: RowsKernel, rows: LongRows, target: Target) -> int:
     """Return the bytes of a row that a block of a cluster keeps."""
-    return min(_TWO_BLOCKS, target.smem_max // 2 - _OTHERS)
+    in_registers = _HELD * _CLUSTER_THREADS * k.width * rows.bytes_kept
+    return in_registers + min(_TWO_BLOCKS, target.smem_max // 2 - _OTHERS)
 
 
-def _add_kept(piece: RegionText, k: RowsKernel, size: int, length: int, cluster: str) -> str:
-    """Add how many places of its row, or of its share, a block keeps, `size` bytes each; return the number passed."""
-    kept = _TWO_BLOCKS if cluster or length * size <= _TWO_BLOCKS else _ONE_BLOCK
+def _add_kept(piece: RegionText, k: RowsKernel, size: int, length: int, share: str) -> str:
+    """Add how many places of its share a block keeps in shared memory, `size` bytes each; return the number passed."""
+    kept = _TWO_BLOCKS if share != k.cols or length * size <= _TWO_BLOCKS else _ONE_BLOCK
     choices = [most // size // _GRAIN * _GRAIN for most in (_TWO_BLOCKS // 2, _TWO_BLOCKS, _ONE_BLOCK)]
     keep = piece.param("KEEP", kept // size // _GRAIN * _GRAIN, *choices)
-    share = f"ceil_div({k.cols}, {cluster})" if cluster else k.cols
     most = f"(smem_max - {_OTHERS}) // {size * _GRAIN} * {_GRAIN}"
-    return k.pass_number("kept_count", f"min(round_up({share}, {_GRAIN}), {keep}, {most})", "int")
+    least = share if share == k.cols else f"max({share}, {_GRAIN})"
+    return k.pass_number("kept_count", f"min(round_up({least}, {_GRAIN}), {keep}, {most})", "int")
 
 
 SHARES = (2, 4, 8, 16, 32, 64)

@@ -13,7 +13,7 @@ from math import ceil, prod
 from typing import NamedTuple
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
-from cutegen_core.propose.playbook.rows.kept_rows import COPIED_AT_ONCE, LongRows
+from cutegen_core.propose.playbook.rows.kept_rows import LongRows
 from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
 
@@ -24,7 +24,7 @@ _OTHERS = 4 << 10
 """Bytes of shared memory left to the reductions of a block, and to the system."""
 _LEAST = 16 << 10
 """Bytes of a row that a block has at least, where rows are few."""
-_EMULATED, _MOST_TEAMS = 2, 1024
+_EMULATED, _MOST_TEAMS, _MOST_AHEAD = 2, 1024, 3
 NO_TEAM = 1
 """Blocks of a team where clusters have all rows."""
 
@@ -43,25 +43,20 @@ def wanted_team(k: RowsKernel, rows: LongRows, target: Target) -> Team | None:
     Of the teams whose blocks have room for the next row as well, or else for one, it has the fewest blocks; of few rows
     more, so that none is idle.
     """
-    copied = all(k.width * rows.size(t) in COPIED_AT_ONCE for t in rows.kept)
-    if target.device is None or not rows.kept or not copied:
+    if target.device is None or not rows.kept:
         return None
     most, chunk, vector = _PER_SM * target.device.sm_count, _THREADS * _EACH, k.width * rows.bytes_kept
     vectors, room = prod(mode.extent.size for mode in k.region.reduced) // k.width, target.smem_max // _PER_SM - _OTHERS
-
-    def ring(blocks: int) -> int:
-        resident = ceil(vectors / (blocks * chunk)) * chunk * k.width * rows.bytes_resident
-        return max(0, room - resident) // (_FEWEST_THREADS * vector) * _FEWEST_THREADS
-
+    ring = room // (_FEWEST_THREADS * vector) * _FEWEST_THREADS
     sizes = sorted({most // teams for teams in range(1, most // 2 + 1)})
-    kept = {blocks: ring(blocks) // chunk // ceil(vectors / (blocks * chunk)) for blocks in sizes}
+    kept = {blocks: ring // chunk // ceil(vectors / (blocks * chunk)) for blocks in sizes}
     ahead = int(max(kept.values()) > 1)
     fewest = next((blocks for blocks in sizes if kept[blocks] > ahead), None)
     if fewest is None:
         return None
     spread = min(most // prod(mode.extent.size for mode in k.region.outer), vectors * vector // _LEAST)
     blocks = most // (most // min(most, max(fewest, spread)))
-    return Team(blocks, ring(blocks), ahead)
+    return Team(blocks, ring, ahead)
 
 
 class _Choices(NamedTuple):
@@ -88,15 +83,13 @@ def add_teams(
     chunk = f"{p.threads} * {p.each}"
     chunks = f"ceil_div({k.cols} // {k.width}, {p.blocks} * {chunk})"
     smem = f"{p.ring} * {k.width * rows.bytes_kept}"
-    if rows.resident:
-        smem = f"{smem} + {chunks} * {chunk} * {k.width * rows.bytes_resident}"
     room = f"sm_count * min({_PER_SM}, smem_max // ({smem} + {_OTHERS}))"
     teams, fits = _name_teams(k, p, room), _name_fits(k, rows, p, chunks, room)
     own, others = (f"{when} and {fits}", f"{when} and not {fits}") if when else (fits, f"not {fits}")
     whole, mail = k.pass_number("whole", rows.whole, "bool"), k.naming.fresh("mail")
     name, k.name = k.name, f"{k.name}_teams"
     piece.code, words = _render(k, rows, whole, mail)
-    piece.scratch.append(ScratchText(mail, "int64", (teams, "4", str(words), p.blocks), zero=True))
+    piece.scratch.append(ScratchText(mail, "int64", (teams, "8", str(words), p.blocks), zero=True))
     kernel = f"{k.name}<{p.threads}, {p.each}, {p.ring}, {p.blocks}, {p.ahead}>"
     grid, arguments = (f"{teams} * {p.blocks}",), (*k.arguments, mail)
     piece.launches.append(LaunchText(kernel, grid, (p.threads,), arguments, own, smem, cooperative=True))
@@ -111,12 +104,12 @@ def _add_choices(piece: RegionText, team: Team, target: Target, *, chosen: bool)
     else:
         piece.param("TEAM", NO_TEAM, NO_TEAM, team.blocks)
     piece.param("RING", team.ring, team.ring, 2 * team.ring + _FEWEST_THREADS * _EACH)
-    piece.param("TEAM_AHEAD", team.ahead, 0, 1)
+    piece.param("TEAM_AHEAD", team.ahead, *range(_MOST_AHEAD + 1))
     piece.param("TEAM_THREADS", _THREADS, _FEWEST_THREADS, _THREADS)
     piece.param("TEAM_EACH", _EACH, 1, 2, 4)
     piece.param("TEAMS", _MOST_TEAMS, emulator=_EMULATED)
     names = _Choices(*(param.name for param in piece.params[first:]))
-    piece.where.append(f"{names.threads} * {names.each} <= {names.ring}")
+    piece.where.append(f"{names.threads} * {names.each} <= {names.ring} and {names.blocks} <= {names.threads}")
     return names
 
 
@@ -149,9 +142,9 @@ def _render(k: RowsKernel, rows: LongRows, whole: str, mail: str) -> tuple[str, 
             words[part.name] = count
             count += part.words
     walks = [*(fold.tensors for fold in folds), rows.walks[-1]]
-    others = [[t for t in walk if t not in rows.kept and t not in rows.resident] for walk in walks]
+    others = [[t for t in walk if t not in rows.kept] for walk in walks]
     code = render(
-        "rows_teams.cu.j2", k=k, long=rows, folds=folds, others=others, resident=rows.resident, words=words,
+        "rows_teams.cu.j2", k=k, long=rows, folds=folds, others=others, words=words,
         word_count=count, whole=whole, mail=mail, per_sm=_PER_SM,
     )  # fmt: skip
     return code, count
