@@ -95,12 +95,12 @@ def _attention(name: str, sizes: str, dtype: str, causal: bool = False, choices:
     return RowsCase(name, forward, named, {"q": one, "k": one, "v": one}, choices, flops)
 
 
-_TEAMS: Sequence[Params] = ({}, {"TEAM": 1}, {"TEAM": 20, "TEAM_AHEAD": 0})
-"""Teams that reduce the next row before they write one; clusters; teams that do not."""
-_MEGABYTE: Sequence[Params] = ({}, {"TEAM": 1}, {"TEAM": 14, "TEAM_AHEAD": 0})
-"""The same, of rows of 1 MB."""
-_ONE_ROW: Sequence[Params] = ({}, {"TEAM": 4, "TEAM_AHEAD": 0})
-"""Clusters, and teams that keep one row."""
+_TEAMS: Sequence[Params] = ({}, {"TEAM": 1})
+"""Teams, and clusters."""
+_MEGABYTE: Sequence[Params] = ({}, {"TEAM": 22}, {"HELD": 8})
+"""Clusters, teams, and clusters with more in registers."""
+_ONE_ROW: Sequence[Params] = ({}, {"TEAM": 6}, {"HELD": 0, "CLUSTER": 4})
+"""Clusters, teams, and more blocks with nothing in registers."""
 _BLOCKS: Sequence[Params] = ({}, {"BLOCK": 256}, {"BLOCK": 128})
 _LAYER: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 _CHANNEL: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
@@ -133,11 +133,11 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-16384", "torch.softmax(x, -1)", "16384 16384", ({}, {"ITEMS": 4})),
     _rows("softmax-65536", "torch.softmax(x, -1)", "8192 65536", _ONE_ROW),
     _rows("softmax-131072", "torch.softmax(x, -1)", "4096 131072",
-          ({}, {"TEAM": 7, "TEAM_AHEAD": 0}, {"TEAM": 12, "TEAM_AHEAD": 1})),
+          ({}, {"TEAM": 11}, {"HELD": 0, "CLUSTER": 8})),
     _rows("softmax-long", "torch.softmax(x, -1)", "2048 262144", _MEGABYTE),
     _rows("softmax-393216", "torch.softmax(x, -1)", "1024 393216", _TEAMS),
     _rows("softmax-393215", "torch.softmax(x, -1)", "1024 393215", _TEAMS),
-    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", ({}, {"TEAM": 10, "TEAM_AHEAD": 0}),
+    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", ({}, {"TEAM": 10}, {"EACH": 4}),
           x="torch.randn(A, B, dtype=torch.float16)"),
     _rows("softmax-few", "torch.softmax(x, -1)", "8 262144"),
     _rows("softmax-fp16", "torch.softmax(x, -1)", "32768 8192", ({}, {"ITEMS": 4}, {"ITEMS": 4, "RESIDENT": 512}),
@@ -166,7 +166,7 @@ CASES: Sequence[RowsCase] = (
     _rows("group-norm", "F.group_norm(x, 8, w, b)", "32 64 512 512",
           ({}, {"TEAM2": 1}, {"TEAM2": 132, "TEAM_AHEAD2": 0}), **_CHANNEL),
     _rows("instance-norm", "F.instance_norm(x)", "32 64 512 512",
-          ({}, {"TEAM2": 1}, {"TEAM2": 14, "TEAM_AHEAD2": 0})),
+          ({}, {"TEAM": 22}, {"EACH": 2})),
     _rows("batch-norm", "F.batch_norm(x, None, None, w, b, training=True)", "32 64 512 512", **_CHANNEL),
     _rows("frobenius", "x / torch.norm(x, p='fro')", "32 64 512 512"),
     _rows("l2-norm-65535", "x / torch.norm(x, p=2, dim=1, keepdim=True)", "8192 65535", _ONE_ROW),

@@ -51,9 +51,10 @@ class LongRows(RowVectors):
         return 4 if self._k.width <= 4 and most <= 2 else 2
 
     @property
-    def bytes_resident(self) -> int:
-        """Return how many there are of each place of the row that are the same for all rows."""
-        return sum(self.size(t) for t in self.resident)
+    def takes_registers(self) -> bool:
+        """Return whether a thread of a cluster that holds a part of the row has few registers left."""
+        others = (t for walk in self.walks for t in walk if t not in self.kept)
+        return len(self.kept) > 1 or any(self.order(t) != "contiguous" for t in others)
 
     def place(self, tensor: TensorText) -> int:
         """Return where a kept tensor begins, in bytes for each place of the row."""

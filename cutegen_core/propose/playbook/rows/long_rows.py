@@ -85,7 +85,7 @@ def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, whe
     """Add the kernel that has a block a row, or a cluster of them where the bytes of a row are given as `shared`."""
     size, length = rows.bytes_kept, prod(mode.extent.size for mode in k.region.reduced)
     threads = _CLUSTER_THREADS if shared else 1024 if length > _LONG else 512 if length > 2048 else 256
-    each = 2 if shared and length % k.width else rows.wanted_vectors  # so that three blocks have registers on an SM
+    each = 2 if shared and (rows.takes_registers or length % k.width) else rows.wanted_vectors
     block, items = piece.param("THREADS", threads, 256, 512, 1024), piece.param("EACH", each, 2, 4)
     cluster = _add_cluster(piece, shared, _most_kept(k, rows, target), target) if shared else ""
     held = _add_held(piece, items) if cluster else ""

@@ -13,6 +13,7 @@ from math import ceil, prod
 from typing import NamedTuple
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
+from cutegen_core.propose.playbook.parameters import TensorText
 from cutegen_core.propose.playbook.rows.kept_rows import LongRows
 from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
@@ -24,17 +25,21 @@ _OTHERS = 4 << 10
 """Bytes of shared memory left to the reductions of a block, and to the system."""
 _LEAST = 16 << 10
 """Bytes of a row that a block has at least, where rows are few."""
+_MOST_IDLE = 0.05
+"""Share of the blocks that may be in no team, so that the others have whole chunks."""
 _EMULATED, _MOST_TEAMS, _MOST_AHEAD = 2, 1024, 3
 NO_TEAM = 1
 """Blocks of a team where clusters have all rows."""
 
 
 class Team(NamedTuple):
-    """Blocks of a team, the vectors of each kept tensor that one has room for, rows that it reduces ahead."""
+    """Blocks of a team, the vectors of each kept tensor that one has room for, rows that it reduces ahead; vectors that
+    a thread has at a time."""
 
     blocks: int
     ring: int
     ahead: int
+    each: int
 
 
 def wanted_team(k: RowsKernel, rows: LongRows, target: Target) -> Team | None:
@@ -45,18 +50,19 @@ def wanted_team(k: RowsKernel, rows: LongRows, target: Target) -> Team | None:
     """
     if target.device is None or not rows.kept:
         return None
-    most, chunk, vector = _PER_SM * target.device.sm_count, _THREADS * _EACH, k.width * rows.bytes_kept
-    vectors, room = prod(mode.extent.size for mode in k.region.reduced) // k.width, target.smem_max // _PER_SM - _OTHERS
-    ring = room // (_FEWEST_THREADS * vector) * _FEWEST_THREADS
-    sizes = sorted({most // teams for teams in range(1, most // 2 + 1)})
-    kept = {blocks: ring // chunk // ceil(vectors / (blocks * chunk)) for blocks in sizes}
-    ahead = int(max(kept.values()) > 1)
-    fewest = next((blocks for blocks in sizes if kept[blocks] > ahead), None)
-    if fewest is None:
+    most, vector = _PER_SM * target.device.sm_count, k.width * rows.bytes_kept
+    ring = (target.smem_max // _PER_SM - _OTHERS) // (_FEWEST_THREADS * vector) * _FEWEST_THREADS
+    others = max(map(len, _others(rows)))
+    each = 1 if others > 1 or (others and k.width > _EACH * 2) else _EACH  # so that registers do
+    vectors, places = prod(mode.extent.size for mode in k.region.reduced) // k.width, ring // (_THREADS * each)
+    chunks = ceil(vectors / (_THREADS * each))
+    if places == 0 or chunks > most * places:
         return None
+    ahead = int(chunks <= most * (places // 2))
     spread = min(most // prod(mode.extent.size for mode in k.region.outer), vectors * vector // _LEAST)
-    blocks = most // (most // min(most, max(fewest, spread)))
-    return Team(blocks, ring, ahead)
+    blocks = min(most, max(ceil(chunks / (places // (1 + ahead))), NO_TEAM + 1, spread))
+    idle = most % blocks > most * _MOST_IDLE
+    return Team(most // (most // blocks) if idle else blocks, ring, ahead, each)
 
 
 class _Choices(NamedTuple):
@@ -106,7 +112,7 @@ def _add_choices(piece: RegionText, team: Team, target: Target, *, chosen: bool)
     piece.param("RING", team.ring, team.ring, 2 * team.ring + _FEWEST_THREADS * _EACH)
     piece.param("TEAM_AHEAD", team.ahead, *range(_MOST_AHEAD + 1))
     piece.param("TEAM_THREADS", _THREADS, _FEWEST_THREADS, _THREADS)
-    piece.param("TEAM_EACH", _EACH, 1, 2, 4)
+    piece.param("TEAM_EACH", team.each, 1, 2, 4)
     piece.param("TEAMS", _MOST_TEAMS, emulator=_EMULATED)
     names = _Choices(*(param.name for param in piece.params[first:]))
     piece.where.append(f"{names.threads} * {names.each} <= {names.ring} and {names.blocks} <= {names.threads}")
@@ -141,10 +147,14 @@ def _render(k: RowsKernel, rows: LongRows, whole: str, mail: str) -> tuple[str, 
         for part in fold.parts:
             words[part.name] = count
             count += part.words
-    walks = [*(fold.tensors for fold in folds), rows.walks[-1]]
-    others = [[t for t in walk if t not in rows.kept] for walk in walks]
     code = render(
-        "rows_teams.cu.j2", k=k, long=rows, folds=folds, others=others, words=words,
+        "rows_teams.cu.j2", k=k, long=rows, folds=folds, others=_others(rows), words=words,
         word_count=count, whole=whole, mail=mail, per_sm=_PER_SM,
     )  # fmt: skip
     return code, count
+
+
+def _others(rows: LongRows) -> list[list[TensorText]]:
+    """Return what each walk reads that no block keeps."""
+    walks = [*(fold.tensors for fold in rows.folds), rows.walks[-1]]
+    return [[t for t in walk if t not in rows.kept] for walk in walks]

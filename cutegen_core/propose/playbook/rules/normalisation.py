@@ -10,8 +10,8 @@ from cutegen_core.propose.playbook.formulas import add, apply, like, mul, sub
 from cutegen_core.propose.playbook.rules.reductions import mean_of
 from cutegen_core.propose.playbook.values import ONE, ZERO, Load, Value, compute, reduce, reshape, unsqueeze, window
 
-_KEPT = 1 << 16
-"""Elements of which a kernel surely keeps no more from one pass to the next."""
+_KEPT, _KEPT_TOGETHER = 1 << 16, 1 << 18
+"""Elements of which a kernel surely keeps no more from one pass to the next; of those that lie side by side."""
 
 
 def _softmax(call: OperationCall, log: bool) -> Value:
@@ -89,7 +89,8 @@ def _normalised(x: Value, axes: Sequence[int], eps: float, centred: bool) -> Val
     """Return (x - mean) / sqrt(mean of squares + eps), so that a large mean does no harm: in two passes where a kernel
     keeps what it reads, else in one."""
     axes = sorted(axis % len(x.dims) for axis in axes)
-    if centred and len(axes) > 1 and isinstance(x, Load) and prod(x.dims[axis].size for axis in axes) > _KEPT:
+    kept = _KEPT_TOGETHER if axes == list(range(axes[0], len(x.dims))) else _KEPT
+    if centred and len(axes) > 1 and isinstance(x, Load) and prod(x.dims[axis].size for axis in axes) > kept:
         moved, variance = _moved(x, axes)
     else:
         moved = sub(x, mean_of(x, axes, True)) if centred else x
