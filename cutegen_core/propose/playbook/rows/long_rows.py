@@ -112,7 +112,7 @@ def _add_cluster(piece: RegionText, row_bytes: int, block_bytes: int, target: Ta
 
 def _add_held(piece: RegionText, items: str) -> str:
     """Add how many vectors of a row a thread has in registers."""
-    held = piece.param("HELD", _HELD, 0, _HELD, 2 * _HELD)
+    held = piece.param("HELD", _HELD, 0, _HELD, 2 * _HELD, 4 * _HELD)
     piece.where.append(f"{held} % {items} == 0")
     return held
 
