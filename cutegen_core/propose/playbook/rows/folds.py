@@ -19,7 +19,7 @@ from cutegen_core.propose.playbook.statements import PassText, ReductionText, St
 Together = Literal["", "exponentials", "squares"]
 _EXPONENTIAL = re.compile(r"(\w*exp\w*)\((\w+)\)")
 _NOT_ABOVE_ZERO = {"expf": "exp_to_one"}
-"""Exponentials, and those of as many digits that take fewer instructions where no argument is above zero."""
+"""Exponentials, and those that take fewer instructions where no argument is above zero."""
 _WORDS = {"float": 1, "int": 1}
 """Of the types of arithmetic that have not two."""
 
