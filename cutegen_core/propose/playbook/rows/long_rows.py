@@ -28,12 +28,14 @@ _GRAIN = 16
 """Elements of which a kept part has a whole number, so that all that is kept is aligned."""
 _EMULATED = 2
 """Blocks of a cluster on the emulator, which gives each a process."""
-_CLUSTER_THREADS, _HELD, _MOST_BLOCKS = 512, 4, 8
-"""Of a cluster, unless the tuner finds others better: threads of a block, vectors of each in registers, blocks."""
+_TWO_BLOCKS_THREADS = 512
+"""Of a block, where two share an SM, unless the tuner finds others better."""
+_HELD, _MOST_BLOCKS = 4, 8
+"""Of a cluster, unless the tuner finds others better: vectors of a thread in registers, blocks."""
 _WITH_EXPONENTIALS = 4 / 3
 """How much longer than what it keeps a cluster's row may be, where exponentials are summed."""
 _LONG = 16384
-"""Elements of a row from which the largest block pays."""
+"""Elements of a row from which the largest block pays, where it is alone on its SM."""
 
 
 def long_rows(region: Region, name: str, naming: Naming, suffix: str, *, target: Target = ANY) -> RegionText:
@@ -70,8 +72,7 @@ def _suits_clusters(k: RowsKernel, rows: LongRows, target: Target) -> bool:
     """Return whether clusters rather than teams have these rows.
 
     A cluster reads twice what its blocks do not keep: only exponentials take longer than that. Of rows that it keeps
-    it is as fast as a team (`benchmarks.kernels.rows` on an H200), and faster on an H100. Clusters of few rows leave
-    blocks idle.
+    it is faster than a team (`benchmarks.kernels.rows` on an H200). Clusters of few rows leave blocks idle.
     """
     kept = _MOST_BLOCKS * _most_kept(k, rows, target) if target.cluster_sizes else 0
     most = _WITH_EXPONENTIALS * kept if any(fold.together == "exponentials" for fold in rows.folds) else kept
@@ -84,7 +85,8 @@ def _suits_clusters(k: RowsKernel, rows: LongRows, target: Target) -> bool:
 def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, when: str, target: Target) -> None:
     """Add the kernel that has a block a row, or a cluster of them where the bytes of a row are given as `shared`."""
     size, length = rows.bytes_kept, prod(mode.extent.size for mode in k.region.reduced)
-    threads = _CLUSTER_THREADS if shared else 1024 if length > _LONG else 512 if length > 2048 else 256
+    two_blocks = shared or 0 < length * size <= _TWO_BLOCKS
+    threads = 256 if length <= 2048 else _TWO_BLOCKS_THREADS if two_blocks or length <= _LONG else 1024
     each = 2 if shared and (rows.takes_registers or length % k.width) else rows.wanted_vectors
     block, items = piece.param("THREADS", threads, 256, 512, 1024), piece.param("EACH", each, 2, 4)
     cluster = _add_cluster(piece, shared, _most_kept(k, rows, target), target) if shared else ""
@@ -119,7 +121,7 @@ def _add_held(piece: RegionText, items: str) -> str:
 
 def _most_kept(k: RowsKernel, rows: LongRows, target: Target) -> int:
     """Return the bytes of a row that a block of a cluster keeps."""
-    in_registers = _HELD * _CLUSTER_THREADS * k.width * rows.bytes_kept
+    in_registers = _HELD * _TWO_BLOCKS_THREADS * k.width * rows.bytes_kept
     return in_registers + min(_TWO_BLOCKS, target.smem_max // 2 - _OTHERS)
 
 
