@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from math import prod
 
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import ELEMENT
@@ -19,6 +20,8 @@ _OPERATION = {
 }  # fmt: skip
 _PACKED_VECTORS = 8
 """Of channels, in a tile that a block packs."""
+_SHORT = 48
+"""Vectors of a sum up to which slices of four lose less than slices of eight, whose last one is mostly empty."""
 
 
 class Floats(StrEnum):
@@ -36,12 +39,14 @@ def tensor_cores(
     assert isinstance(sliding, Convolution)
     packings = [Packing(region, f"{name}_{side}", naming, image=side == "image") for side in ("image", "weight")]
     k = PackedConvolution(region, name, naming)
-    tile = _tile(vectors_of(sliding.channels, k.dtype).size) * width_of(k.dtype)
+    vectors = vectors_of(sliding.channels, k.dtype).size
+    tile = _tile(vectors) * width_of(k.dtype)
     for packing in packings:
         packing.add(piece, tile)
     is_float, in_three = k.dtype == "float32", k.dtype == "float32" and floats is Floats.IN_THREE
     piece.allow += ["tf32"] if is_float and not in_three else []
-    p = _params(piece, sliding.filters.size, is_float, in_three)
+    short = vectors * prod(w.taps.size for w in sliding.windows) <= _SHORT
+    p = _params(piece, sliding.filters.size, is_float, in_three, short=short)
     threads, row = f"32 * {p['DOWN']} * {p['ACROSS']}", f"{p['BK']} // {width_of(k.dtype)}"
     stages = f"({p['BM']} + {p['BN']}) * {p['BK']} * {p['STAGES']} * {ITEMSIZE[k.dtype]}"
     smem = f"max({stages}, {p['BM']} * ({p['BN']} + 8) * 4)"
@@ -61,13 +66,19 @@ def tensor_cores(
     return piece
 
 
-def _params(piece: RegionText, filters: int, is_float: bool, in_three: bool) -> dict[str, str]:
-    """Add the tunable parameters; tiles are no higher than the traced filters need."""
+def _params(piece: RegionText, filters: int, is_float: bool, in_three: bool, *, short: bool) -> dict[str, str]:
+    """Add the tunable parameters; tiles are no higher than the traced filters need.
+
+    Args:
+        short: the sums are, so that slices are half as long.
+    """
     bm = next((size for size in (16, 32, 64) if filters <= size), 64 if in_three else 128)
     down, across = (1, 4) if bm < 64 else (2, 2)
     bn = 64 if in_three and bm == 64 else 128
     p = {"BM": piece.param("BM", bm, 16, 32, 64, 128), "BN": piece.param("BN", bn, 64, 128, 256)}
-    p |= {"BK": piece.param("BK", 32, 16, 32) if is_float else piece.param("BK", 64 if bm == 16 else 32, 32, 64)}
+    longest = 32 if is_float else 64
+    halved = short and bm > 16 if is_float else bm > 16
+    p |= {"BK": piece.param("BK", longest // 2 if halved else longest, longest // 2, longest)}
     p |= {"STAGES": piece.param("STAGES", 3 if is_float or bm == 16 else 4, 2, 3, 4)}
     return p | {"DOWN": piece.param("DOWN", down, 1, 2, 4), "ACROSS": piece.param("ACROSS", across, 1, 2, 4)}
 
