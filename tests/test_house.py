@@ -266,6 +266,22 @@ def test_what_is_done_to_a_tab_for_good_is_done_to_the_tests_own() -> None:
     assert found == [], "use own_tab"
 
 
+WIDGETS = {"checkbox", "combobox", "radio", "radiogroup", "slider", "spinbutton", "switch", "textbox"}
+
+
+def test_a_field_is_looked_up_in_the_present_drawing() -> None:
+    """While a page is drawn again, Streamlit keeps the old fields with the new ones: a test would find two."""
+    found = []
+    for path in sorted((ROOT / "tests" / "browser").glob("*.py")):
+        calls = (node for node in nodes_of(path) if isinstance(node, ast.Call))
+        for call in (one for one in calls if isinstance(one.func, ast.Attribute) and path.name != "driving.py"):
+            role = ast.literal_eval(call.args[0]) if call.func.attr == "get_by_role" else ""
+            of_page = role in WIDGETS and isinstance(call.func.value, ast.Name)
+            if of_page or call.func.attr in ("get_by_label", "get_by_placeholder"):
+                found.append(f"{path.name}:{call.lineno} {call.func.attr}")
+    assert found == [], "use widget_of, field_of or hinted_of of driving.py"
+
+
 def test_no_field_is_given_its_value_at_every_drawing() -> None:
     """What a person enters meanwhile would be lost: a field that shows what the page knows has a key of `showing`."""
     found, fields = [], 0

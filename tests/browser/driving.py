@@ -77,10 +77,25 @@ def press(page: Page, label: str, key: str = "", *, by: str = "click") -> None:
 
 def line_of(page: Page) -> Locator:
     """Return the line of the decide bar."""
-    return of_this_drawing(page.get_by_placeholder(LINE))
+    return hinted_of(page, LINE)
 
 
-def of_this_drawing(field: Locator) -> Locator:
+def widget_of(page: Page, role: str, name: str | re.Pattern[str] | None = None, *, exact: bool = False) -> Locator:
+    """Return what has the role and the name: a "radio", "checkbox", "textbox", "combobox", "radiogroup", ..."""
+    return _of_this_drawing(page.get_by_role(role, name=name, exact=exact))
+
+
+def field_of(page: Page, label: str, *, exact: bool = False) -> Locator:
+    """Return the field with the label."""
+    return _of_this_drawing(page.get_by_label(label, exact=exact))
+
+
+def hinted_of(page: Page, hint: str) -> Locator:
+    """Return the field that shows the hint while it is empty."""
+    return _of_this_drawing(page.get_by_placeholder(hint))
+
+
+def _of_this_drawing(field: Locator) -> Locator:
     """Leave out fields of an earlier drawing, which Streamlit keeps with the new ones until the script has ended."""
     return field.and_(field.page.locator(":not([data-stale=true] *)"))
 

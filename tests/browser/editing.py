@@ -7,14 +7,14 @@ from difflib import ndiff
 from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import of_this_drawing, shortcut
+from tests.browser.driving import field_of, shortcut
 from tests.patience import wait_until
 
 _TEXT = "content => content.cmTile.root.view.state.doc.toString()"
 
 
 def editor_of(page: Page) -> Locator:
-    return of_this_drawing(page.get_by_label("Kernel source"))
+    return field_of(page, "Kernel source")
 
 
 def text_of(page: Page) -> str:

@@ -16,7 +16,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, expect
 
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import settled, shortcut
+from tests.browser.driving import field_of, settled, shortcut
 from tests.browser.editing import open_editor
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import softmax_story
@@ -129,7 +129,7 @@ def states(server: Server, page: Page, timed: str, plain: str, wanted: Container
     if wanted is None:
         page.goto(f"{server.url}/session?id={plain}&step=4")
         settled(page)
-        if page.get_by_label("Kernel source").count() == 0:
+        if field_of(page, "Kernel source").count() == 0:
             open_editor(page)
         yield "session, editor"
 

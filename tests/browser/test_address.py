@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import button_of, of_this_drawing, shortcut, standing_still, title_of
+from tests.browser.driving import button_of, field_of, shortcut, standing_still, title_of, widget_of
 from tests.pages.stories import softmax_story
 from tests.serving import Server, served
 
@@ -22,7 +22,7 @@ def shows(page: Page, step: int, picture: str, pane: str, /, **address: str) -> 
     """Expect the step, the picture and the pane on the screen, and these parameters and no others in the address."""
     expect(title_of(page)).to_contain_text(f"Step {step} ")
     for name in (picture, pane):
-        expect(of_this_drawing(page.get_by_role("radio", name=name, exact=True))).to_be_checked()
+        expect(widget_of(page, "radio", name, exact=True)).to_be_checked()
     page.wait_for_function(
         "wanted => { const now = new URLSearchParams(location.search); now.delete('id');"
         " return JSON.stringify([...now].sort()) === wanted }",
@@ -40,8 +40,8 @@ def test_quick_clicks_are_all_heard_and_back_goes_back(server: Server, own_tab: 
     # Three clicks before the server has answered the first.
     with standing_still(server):
         button_of(page, "Older").click()
-        page.get_by_role("radio", name="resources").click()
-        page.get_by_role("radio", name="split").click()
+        widget_of(page, "radio", "resources").click()
+        widget_of(page, "radio", "split").click()
     shows(page, 4, "split", "resources", step="4", pane="resources", view="split")
     assert parse_qs(urlparse(page.url).query)["id"] == [session]
 
@@ -68,7 +68,7 @@ def test_quick_clicks_are_all_heard_and_back_goes_back(server: Server, own_tab: 
     page.go_back()
     shows(page, 4, "split", "resources", step="4", pane="resources", view="split")
     # What was on its way back is no wish of a click that comes right after.
-    page.get_by_role("radio", name="log").click()
+    widget_of(page, "radio", "log").click()
     shows(page, 4, "split", "log", step="4", pane="log", view="split")
 
 
@@ -96,4 +96,4 @@ def test_links_to_steps_that_are_there_and_that_are_not(kind: str, request: pyte
     expect(page.get_by_text("has no step “99”; it has 5 steps")).to_be_visible()
     page.goto(f"{server.url}/session?id={session}&step=3&view=split&against=1&pane=resources")
     shows(page, 3, "split", "resources", step="3", view="split", against="1", pane="resources")
-    expect(page.get_by_label("Compare with")).to_have_value("step 1: one block a row, three passes")
+    expect(field_of(page, "Compare with")).to_have_value("step 1: one block a row, three passes")

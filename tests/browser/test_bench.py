@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from cutegen_core.records.event import SessionState
 from cutegen_core.trajectory.read import summary_of
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import button_of, press, settled, state_of
+from tests.browser.driving import button_of, field_of, press, settled, state_of
 from tests.browser.test_accessibility import Checked
 from tests.few_runs import few_runs_file
 from tests.pages.bench_stories import bench_story
@@ -29,12 +29,12 @@ def test_a_bench_is_started_watched_and_its_session_opened(
     few_runs_file("relu", tmp_path, "10_relu")
     (tmp_path / "1_broken.py").write_text("nothing = 1\n")
     page.goto(f"{server.url}/bench")
-    page.get_by_label("Problems").click()
+    field_of(page, "Problems").click()
     page.get_by_role("option", name="a folder of files").click()
-    page.get_by_label("Folder").fill(str(tmp_path))
-    page.get_by_label("Folder").press("Enter")
-    page.get_by_label("Max. steps of a session").fill("1")
-    page.get_by_label("Max. steps of a session").press("Enter")
+    field_of(page, "Folder").fill(str(tmp_path))
+    field_of(page, "Folder").press("Enter")
+    field_of(page, "Max. steps of a session").fill("1")
+    field_of(page, "Max. steps of a session").press("Enter")
     press(page, "Start with 2 problems")
     page.wait_for_url(re.compile("bench="))
     expect(state_of(page)).to_contain_text("done", timeout=LONG_MS)

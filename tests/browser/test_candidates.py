@@ -14,7 +14,7 @@ from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.trial import Status
 from cutegen_core.trajectory.read import state_of
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import press
+from tests.browser.driving import field_of, press
 from tests.model_server import ModelServer, reply
 from tests.places import DATA
 from tests.serving import Server
@@ -47,10 +47,10 @@ def test_candidates_are_compared_read_and_another_one_is_chosen(
 ) -> None:
     page.goto(f"{server.url}/?problem=relu&proposer=llm")
     page.get_by_text("Candidates a step, budgets", exact=False).click()
-    page.get_by_label("Candidates a step", exact=True).fill("3")
-    page.get_by_label("Minutes (0: no limit)").fill("30")
-    page.get_by_label("Money (0: no limit)").fill("2.5")
-    page.get_by_label("Money (0: no limit)").press("Enter")
+    field_of(page, "Candidates a step", exact=True).fill("3")
+    field_of(page, "Minutes (0: no limit)").fill("30")
+    field_of(page, "Money (0: no limit)").fill("2.5")
+    field_of(page, "Money (0: no limit)").press("Enter")
     page.get_by_role("button", name="Start", exact=True).click()
 
     # All three were really tried; the right one waits at the gate, with the others beside it.

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import line_of, settled, shortcut
+from tests.browser.driving import line_of, settled, shortcut, widget_of
 from tests.pages.gpu_stories import branched_story, gpu_story
 from tests.pages.test_centre import at_the_diff_gate
 from tests.serving import Server
@@ -51,7 +51,7 @@ def test_the_change_is_walked_by_key_and_unfolded(server: Server, store: Store, 
     expect(seen(page, "block_reduce(float value")).to_be_visible()
     shortcut(page, "u")
     expect(seen(page, "block_reduce(float value")).to_be_hidden()
-    page.get_by_role("checkbox", name=re.compile("unchanged line")).first.press("Space")
+    widget_of(page, "checkbox", re.compile("unchanged line")).first.press("Space")
     expect(seen(page, "block_reduce(float value")).to_be_visible()
     assert page.locator(".map .mark.add").count() >= 2
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from cutegen_core.records.event import Outcome
 from cutegen_core.trajectory.store import Draft, Store, edit_name
-from tests.browser.driving import button_of, engine_held, press, settled, shortcut, title_of
+from tests.browser.driving import button_of, engine_held, press, settled, shortcut, title_of, widget_of
 from tests.browser.editing import editor_of, open_editor, text_of, until_saved
 from tests.pages.stories import KERNEL, ONE_PASS, TYPO, softmax_story
 from tests.patience import wait_until
@@ -117,7 +117,7 @@ def test_the_form_changes_the_plan_while_typing_is_on_its_way(server: Server, st
     before = text_of(page)
     until_saved(store, session, before)
     page.get_by_text("Launch plan ·").click()
-    grid = page.get_by_role("textbox", name="grid")
+    grid = widget_of(page, "textbox", "grid")
     expect(grid).to_be_visible()
     assert server.process is not None
     server.process.send_signal(signal.SIGSTOP)

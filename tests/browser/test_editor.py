@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from cutegen_core.trajectory.store import Draft, Store, edit_name
-from tests.browser.driving import title_of
+from tests.browser.driving import title_of, widget_of
 from tests.browser.editing import editor_of, open_editor, replace_text, text_of, until_saved
 from tests.pages.stories import HOSTILE, KERNEL, TYPO, hostile_story, softmax_story
 from tests.patience import wait_until
@@ -85,8 +85,8 @@ def test_locked_lines_find_and_the_way_out(server: Server, store: Store, page: P
     expect(page.get_by_role("status").filter(has_text="locked")).to_be_visible()
     # Replace all changes what is not locked; without the mark the lines are free.
     editor.press("Control+f")
-    page.get_by_role("textbox", name="Find").fill("partial")
-    page.get_by_role("textbox", name="Replace").fill("shared")
+    widget_of(page, "textbox", "Find").fill("partial")
+    widget_of(page, "textbox", "Replace").fill("shared")
     page.get_by_role("button", name="replace all").click()
     assert text_of(page).count("partial") == 1
     page.keyboard.press("Escape")

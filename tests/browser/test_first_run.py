@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from cutegen_core.records.job import JobKind
 from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import button_of, settled, shortcut, title_of
+from tests.browser.driving import button_of, field_of, settled, shortcut, title_of
 from tests.pages.stories import softmax_story
 from tests.serving import Server
 
@@ -59,16 +59,16 @@ def test_two_files_are_written_while_the_page_goes_on(page: Page, server: Server
     expect(title_of(page)).to_contain_text("Step 2")
     settled(page)
     for chosen in ("jsonl", "html"):
-        if not page.get_by_label("Format").is_visible():
+        if not field_of(page, "Format").is_visible():
             button_of(page, "Export").click()
-        page.get_by_label("Format").click()
+        field_of(page, "Format").click()
         page.get_by_role("option", name=f"{chosen}:").click()
         page.get_by_role("button", name="Create file").click()
         expect(page.locator("[data-testid=stPopoverBody]")).to_contain_text(f"{chosen}:")
     page.keyboard.press("Escape")
     shortcut(page, "o")
     expect(title_of(page)).to_contain_text("Step 1")
-    if not page.get_by_label("Format").is_visible():
+    if not field_of(page, "Format").is_visible():
         button_of(page, "Export").click()
     offered = page.get_by_role("button", name="Download softmax")
     expect(offered).to_have_count(2)

@@ -12,7 +12,7 @@ from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views import gnn
 from tests.browser.conftest import LOOKS, NewPage
-from tests.browser.driving import button_of, press, shortcut, state_of
+from tests.browser.driving import button_of, field_of, press, shortcut, state_of, widget_of
 from tests.browser.test_accessibility import WIDER, ZOOMED, Checked, settled
 from tests.pages.test_gnn_page import SPANS
 from tests.patience import SOON_S, wait_until
@@ -31,7 +31,7 @@ def chip(page: Page, state: str, timeout_ms: int = LONG_MS) -> None:
 
 
 def field(page: Page, label: str) -> Locator:
-    return page.get_by_role("textbox", name=label, exact=True)
+    return widget_of(page, "textbox", label, exact=True)
 
 
 def job_of(page: Page) -> str:
@@ -99,10 +99,10 @@ def test_a_kernel_evolved_on_the_emulator_is_accepted_and_tried_in_an_epoch(
 ) -> None:
     page = new_page()
     page.goto(f"{server.url}/?problem=gather_mean")
-    expect(page.get_by_label("Problem")).to_have_value(re.compile("gather_mean: "))
-    page.get_by_label("Max. steps").fill("1")
-    page.get_by_label("Max. steps").press("Enter")
-    page.get_by_label("Autonomy").first.click()
+    expect(field_of(page, "Problem")).to_have_value(re.compile("gather_mean: "))
+    field_of(page, "Max. steps").fill("1")
+    field_of(page, "Max. steps").press("Enter")
+    field_of(page, "Autonomy").first.click()
     page.get_by_role("option", name="auto", exact=True).click()
     press(page, "Start")
     expect(state_of(page)).to_contain_text("exhausted", timeout=LONG_MS)
@@ -110,7 +110,7 @@ def test_a_kernel_evolved_on_the_emulator_is_accepted_and_tried_in_an_epoch(
     expect(state_of(page)).to_contain_text("accepted", timeout=LONG_MS)
     page.get_by_role("link", name="Try it in an epoch").click()
     session = store.sessions()[0]
-    expect(page.get_by_role("combobox", name="Aggregation")).to_have_value(re.compile(session))
+    expect(widget_of(page, "combobox", "Aggregation")).to_have_value(re.compile(session))
     assert jobs.every(store) == () or jobs.every(store)[0].is_over, "nothing starts without a click"
     for label, text in (("Nodes", "400"), ("Mean degree", "4"), ("Features", "8"), ("Classes", "4"), ("Fanouts", "2,2"),
                         ("Hidden width", "8"), ("Batch", "64"), ("Epochs", "1")):  # fmt: skip

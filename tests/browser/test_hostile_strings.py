@@ -19,6 +19,7 @@ from cutegen_core.records.event import SessionState as State
 from cutegen_core.records.event import StateChanged
 from cutegen_core.trajectory.store import Draft, Store, edit_name
 from cutegen_core.trajectory.transitions import fold
+from tests.browser.driving import widget_of
 from tests.browser.editing import editor_of, text_of
 from tests.hostile_strings import HOST, STRINGS, placed
 from tests.pages import hostile_stories as stories
@@ -139,7 +140,7 @@ def watched(server: Server, own_tab: Page) -> Watched:
 
 
 def choose(page: Page, group: str, name: str) -> None:
-    page.get_by_role("radiogroup", name=group).get_by_role("radio", name=name, exact=True).click()
+    widget_of(page, "radiogroup", group).get_by_role("radio", name=name, exact=True).click()
 
 
 def hover(page: Page) -> set[str]:

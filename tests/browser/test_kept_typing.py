@@ -10,7 +10,17 @@ from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.records.decision import Gate
 from cutegen_core.records.event import AnsweredBy, GateOpened, Role, StepStarted
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import decided, engine_held, line_of, of_this_drawing, press, settled, title_of
+from tests.browser.driving import (
+    decided,
+    engine_held,
+    field_of,
+    hinted_of,
+    line_of,
+    press,
+    settled,
+    title_of,
+    widget_of,
+)
 from tests.pages.stories import Story, softmax_story
 from tests.places import ROOT
 from tests.serving import Server
@@ -51,7 +61,7 @@ def test_an_instruction_and_a_standing_one_outlast_a_reload(
     session = softmax_story(store).session
     page.goto(f"{server.url}/session?id={session}&pane=memory")
     settled(page)
-    line, standing = line_of(page), of_this_drawing(page.get_by_placeholder("Never change the tile shape"))
+    line, standing = line_of(page), hinted_of(page, "Never change the tile shape")
     line.click()
     page.keyboard.type("predicate the tail")
     type_and_reload(page, standing, "never use atomics")
@@ -114,7 +124,7 @@ def test_a_prompt_and_a_reply_outlast_a_reload(server: Server, store: Store, pag
         story.add(GateOpened(5, Gate.PROMPT, prompt=store.put(PROMPT), role=Role.PROPOSER))
         page.goto(f"{server.url}/session?id={story.session}")
         settled(page)
-        prompt = of_this_drawing(page.get_by_label("Prompt", exact=True))
+        prompt = field_of(page, "Prompt", exact=True)
         type_and_reload(page, prompt, "No atomics.")
         expect(prompt).to_have_value(f"{PROMPT}No atomics.")
         expect(page.get_by_text("edited by you")).to_be_visible()
@@ -130,7 +140,7 @@ def test_a_prompt_and_a_reply_outlast_a_reload(server: Server, store: Store, pag
         other.add(StepStarted(1, None), GateOpened(1, Gate.REPLY, note="", prompt=store.put(PROMPT)))
         page.goto(f"{server.url}/session?id={other.session}")
         settled(page)
-        reply = of_this_drawing(page.get_by_label("The model's reply"))
+        reply = field_of(page, "The model's reply")
         type_and_reload(page, reply, "```cpp\n// half")
         expect(reply).to_have_value("```cpp\n// half")
 
@@ -141,8 +151,8 @@ def test_a_secret_is_not_kept(server: Server, page: Page, monkeypatch: pytest.Mo
     model_settings.write(Models((ModelSettings("served", "http://127.0.0.1:9/v1", "test-model"),)))
     page.goto(f"{server.url}/setup")
     settled(page)
-    page.get_by_role("textbox", name="Base URL").press_sequentially("2")
-    key = page.get_by_role("textbox", name="API key for this server")
+    widget_of(page, "textbox", "Base URL").press_sequentially("2")
+    key = widget_of(page, "textbox", "API key for this server")
     key.press_sequentially("sk-half")
     kept = page.evaluate(_KEPT)
     assert "2http://127.0.0.1:9/v1" in kept

@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.trajectory.store import Draft, Store, edit_name
 from tests.browser.conftest import NewPage
-from tests.browser.driving import of_this_drawing, settled
+from tests.browser.driving import settled, widget_of
 from tests.browser.editing import editor_of, replace_text, text_of, until_saved
 from tests.pages.stories import ONE_PASS, softmax_story
 from tests.patience import wait_until
@@ -80,7 +80,7 @@ def plan(server: Server, store: Store, new_page: NewPage) -> tuple[Page, Line, s
     page.goto(f"{server.url}/session?id={session}&step=3")
     expect(editor_of(page)).to_be_visible()
     page.get_by_text("Launch plan ·").click()
-    expect(page.get_by_role("textbox", name="grid")).to_have_value("rows")
+    expect(widget_of(page, "textbox", "grid")).to_have_value("rows")
     settled(page)
     return page, line, session
 
@@ -99,7 +99,7 @@ def type_on(page: Page, store: Store, session: str, text: str) -> None:
 
 def test_an_answer_from_before_a_change_of_the_form_undoes_nothing(plan: tuple[Page, Line, str], store: Store) -> None:
     page, line, session = plan
-    grid = page.get_by_role("textbox", name="grid")
+    grid = widget_of(page, "textbox", "grid")
     line.hold()
     editor_of(page).press("Control+End")
     page.keyboard.type("// typed\n")
@@ -125,7 +125,7 @@ def test_a_form_that_is_drawn_late_undoes_nothing_that_was_typed(plan: tuple[Pag
     line.until_said()
     line.go_on()
     type_on(page, store, session, grid_becomes(ONE_PASS, "cols"))
-    expect(of_this_drawing(page.get_by_role("textbox", name="grid"))).to_have_value("cols")
+    expect(widget_of(page, "textbox", "grid")).to_have_value("cols")
 
 
 def test_quick_changes_of_a_problem_all_count(server: Server, store: Store, new_page: NewPage) -> None:
@@ -136,7 +136,7 @@ def test_quick_changes_of_a_problem_all_count(server: Server, store: Store, new_
     settled(page)
 
     def field(label: str) -> Locator:
-        return of_this_drawing(page.get_by_role("textbox", name=label, exact=True))
+        return widget_of(page, "textbox", label, exact=True)
 
     def enter(label: str, value: str) -> None:
         field(label).fill(value)

@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
-from tests.browser.driving import line_of, of_this_drawing, press, state_of, title_of
+from tests.browser.driving import field_of, line_of, press, state_of, title_of, widget_of
 from tests.model_server import Answer, ModelServer, Script, reply, silence
 from tests.pages.stories import KERNEL
 from tests.patience import SOON_S, wait_until
@@ -53,7 +53,7 @@ def play(server: Server) -> Iterator[Play]:
 
 
 def prompt_field(page: Page) -> Locator:
-    return of_this_drawing(page.get_by_label("Prompt", exact=True))
+    return field_of(page, "Prompt", exact=True)
 
 
 def sent(model: ModelServer, number: int) -> str:
@@ -61,7 +61,7 @@ def sent(model: ModelServer, number: int) -> str:
 
 
 def choose(page: Page, label: str, option: str) -> None:
-    page.get_by_label(label, exact=True).first.click()
+    field_of(page, label, exact=True).first.click()
     page.get_by_role("option", name=re.compile(option)).click()
 
 
@@ -132,7 +132,7 @@ def test_a_prompt_is_read_edited_and_sent_and_its_answer_streams_in(server: Serv
     expect(page.locator(".cg-diagnosis")).to_contain_text("Diagnosis of step 1 by test-model")
     page.get_by_role("link", name=re.compile("^Step 2: .*seed.*passed")).click()
     expect(title).to_contain_text("Step 2")
-    page.get_by_role("radio", name="prompt").click()
+    widget_of(page, "radio", "prompt").click()
     expect(page.get_by_text("1 · diagnosis · test-model", exact=False)).to_be_visible()
     expect(page.get_by_text("2 · repair · test-model", exact=False)).to_be_visible()
 

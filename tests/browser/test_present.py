@@ -15,7 +15,7 @@ from cutegen_core.share.exports import export
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.store import Store
 from tests.browser.conftest import LOOKS
-from tests.browser.driving import shortcut
+from tests.browser.driving import shortcut, widget_of
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import HOSTILE, KERNEL, VECTORS, Story, not_compiled, passed, softmax_story
 from tests.serving import ROOT, Server
@@ -95,7 +95,7 @@ def test_a_session_that_goes_on_is_followed_unless_one_stepped_back(server: Serv
     shortcut(page, "ArrowLeft")
     expect(title).to_contain_text("Step 5")
     go_on(store, story, "another tail")
-    expect(page.get_by_role("radio", name=re.compile("7"))).to_be_visible()  # it is there, and nobody is pulled to it
+    expect(widget_of(page, "radio", re.compile("7"))).to_be_visible()  # it is there, and nobody is pulled to it
     assert head(page).startswith("Step 5")
     shortcut(page, "ArrowRight")
     expect(title).to_contain_text("Step 6")

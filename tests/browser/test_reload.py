@@ -9,7 +9,7 @@ from cutegen_core.records.decision import Gate
 from cutegen_core.records.event import Outcome, SessionState, StageEnded, StageStarted, StateChanged, TrialStarted
 from cutegen_core.records.trial import Stage, StageResult, StageStatus
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import button_of, engine_held, settled, state_of, title_of
+from tests.browser.driving import button_of, engine_held, settled, state_of, title_of, widget_of
 from tests.later import Later
 from tests.pages.stories import KERNEL, ONE_PASS, Story, passed, softmax_story
 from tests.patience import SOON_S, wait_until
@@ -100,7 +100,7 @@ def picture(page: Page, state: str) -> dict[str, list[str]]:
     expect(title_of(page)).to_be_visible()
     expect(button_of(page, "Accept")).to_be_visible()
     expect(button_of(page, "Stop").or_(button_of(page, "Resume"))).to_be_visible()
-    expect(page.get_by_role("radio")).not_to_have_count(0)
+    expect(widget_of(page, "radio")).not_to_have_count(0)
     settled(page)
     shown: dict[str, list[str]] = page.evaluate(_PICTURE)
     return shown

@@ -10,7 +10,7 @@ from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 from tests.browser.conftest import PATIENCE_MS
-from tests.browser.driving import button_of, decided, of_this_drawing, press, say, settled, state_of
+from tests.browser.driving import button_of, decided, field_of, press, say, settled, state_of
 from tests.browser.test_accessibility import Checked
 from tests.pages.role_stories import TINY, roles_story, tiny_story
 from tests.serving import Server
@@ -31,7 +31,7 @@ def waits_for(page: Page, words: str, timeout: float = PATIENCE_MS) -> None:
 
 def answer_by_hand(page: Page, role: Role) -> Locator:
     press(page, "Edit the answer", "e", by="key")
-    field = of_this_drawing(page.get_by_label(f"Your answer for {role}"))
+    field = field_of(page, f"Your answer for {role}")
     expect(field).to_be_visible()
     return field
 
@@ -45,7 +45,7 @@ def mistyped_then_right(page: Page) -> None:
     error = page.locator(".cg-field-error")
     expect(error).to_contain_text("emulatr")
     page.reload()
-    field = of_this_drawing(page.get_by_label("Your answer for testing"))
+    field = field_of(page, "Your answer for testing")
     expect(field).to_have_value(right.replace('"emulator"', '"emulatr"', 1))
     field.fill(right)
     page.keyboard.press("Control+Enter")
@@ -115,7 +115,7 @@ def test_a_whole_session_with_a_real_suite(server: Server, store: Store, page: P
     mistyped_then_right(page)
     waits_for(page, "Answer for profiling", SUITE_MS)
     expect(card_of(page, Role.TESTING)).to_contain_text("suite of step 2 trusted")
-    of_this_drawing(page.get_by_label("The model's reply")).fill("Every shape is bound by memory.")
+    field_of(page, "The model's reply").fill("Every shape is bound by memory.")
     page.keyboard.press("Control+Enter")
     plan_to_verdict(page)
     press(page, "Promote", "a", by="key")

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import line_of, shortcut, state_of, title_of
+from tests.browser.driving import field_of, line_of, shortcut, state_of, title_of
 from tests.pages.gpu_stories import gpu_story
 from tests.pages.stories import hostile_story
 from tests.patience import PATIENCE_S
@@ -76,7 +76,7 @@ def test_letters_hunks_by_key_and_hot_lines_by_link(server: Server, store: Store
     page.wait_for_timeout(1000)
     expect(field).to_have_value("sad exw f")
     expect(state_of(page)).to_contain_text("awaiting review")
-    assert not page.get_by_label("Kernel source").count()
+    assert not field_of(page, "Kernel source").count()
     assert not store.waiting(story.session)
     # Hot lines by link, hunks by key.
     link = page.get_by_role("link", name="48", exact=True)

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import press, settled
+from tests.browser.driving import field_of, press, settled
 from tests.browser.editing import editor_of
 from tests.pages.gpu_stories import gpu_story, shapes_story
 from tests.pages.stories import softmax_story
@@ -100,7 +100,7 @@ def test_a_small_window_has_one_pane_at_a_time_above_the_bar(
     # What does not fit is a menu, and its keys work while it is closed.
     accept = page.get_by_role("button", name="Accept")
     expect(accept).to_be_hidden()
-    page.get_by_label("More decisions").focus()
+    field_of(page, "More decisions").focus()
     page.keyboard.press("Space")
     expect(accept).to_be_in_viewport(ratio=1)
     page.keyboard.press("Tab")

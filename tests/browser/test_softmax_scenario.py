@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.driving import shortcut, state_of, stop_of, title_of
+from tests.browser.driving import shortcut, state_of, stop_of, title_of, widget_of
 from tests.browser.editing import open_editor, replace_text, text_of
 from tests.serving import Server
 
@@ -52,10 +52,10 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
     expect(stop_of(page, "TEST")).to_contain_text("passed")
     expect(stop_of(page, "BENCHMARK")).to_contain_text("needs a GPU")
     expect(page.get_by_text("runs correct on")).to_be_visible()
-    page.get_by_role("radio", name="resources").click()
+    widget_of(page, "radio", "resources").click()
     expect(page.get_by_text("registers", exact=True).first).to_be_visible()
     expect(page).to_have_url(re.compile("pane=resources"))
-    page.get_by_role("radio", name="correctness").click()
+    widget_of(page, "radio", "correctness").click()
     expect(page).to_have_url(re.compile("pane=correctness"))
 
     # A bug by hand: every output is a little too large. The verdict names the coordinates.

@@ -345,8 +345,8 @@ def test_vectors_of_results_are_right(case: str, shared: SharedTools, tmp_path: 
     assert_right(AMONG_COLUMNS[case], [last], AMONG_COLUMNS[case].workloads, shared, tmp_path)
 
 
-# Rows of more than 100 KB, and short ones, of which some blocks of a cluster have no part. Parts in registers, in shared
-# memory and read again; parts in shared memory alone; parts in registers alone.
+# Rows of more than 100 KB, and short ones, of which some blocks of a cluster have no part. Parts in registers, in
+# shared memory and read again; parts in shared memory alone; parts in registers alone.
 CLUSTERED = {
     "softmax, one row of which has nothing but -inf": ({"CLUSTER": 4, "KEEP": 12800}, problem(
         "torch.softmax(x, 1)", {"R": 2, "C": 26624}, {"R": 2, "C": 102407},
