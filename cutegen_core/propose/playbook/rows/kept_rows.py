@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import prod
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.parameters import TensorText
@@ -38,6 +39,11 @@ class LongRows(RowVectors):
         for fold in self.folds:
             terms = fold.with_function(terms)
         return terms
+
+    @property
+    def length(self) -> int:
+        """Return how many elements a row has, in the traced workload."""
+        return prod(mode.extent.size for mode in self._k.region.reduced)
 
     @property
     def bytes_kept(self) -> int:

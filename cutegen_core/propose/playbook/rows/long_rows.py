@@ -1,4 +1,4 @@
-"""Write rows of any length: what fits of a row stays in shared memory between its passes.
+"""Write rows of any length: what fits of a row stays in shared memory, and registers, between its passes.
 
 A row has one block, or a cluster of them that share it: eight blocks keep 1 MB of it in shared memory and registers, so
 that memory is read once. Each takes at most half of an SM: while one block waits for others of its cluster, a block of
@@ -53,16 +53,16 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: T
     Args:
         target: has the clusters that share rows too long for half an SM.
     """
-    rows, length = LongRows(k), prod(mode.extent.size for mode in k.region.reduced)
-    size = rows.bytes_kept
-    shared = length * size > _TWO_BLOCKS
+    rows = LongRows(k)
+    row_bytes = rows.length * rows.bytes_kept
+    shared = row_bytes > _TWO_BLOCKS
     team = wanted_team(k, rows, target) if shared else None
     teams = team is not None and not _suits_clusters(k, rows, target)
     first = len(piece.params)
     if team:
         when = add_teams(piece, k, rows, team, when, target, chosen=teams)
     second = len(piece.params)
-    _add_rows(piece, k, rows, length * size if shared and target.cluster_sizes else 0, when, target)
+    _add_rows(piece, k, rows, row_bytes if shared and target.cluster_sizes else 0, when, target)
     if team:  # the kernel that does not have these rows has no choice but, of TEAM, to have them
         idle = slice(second, None) if teams else slice(first + 1, second)
         piece.params[idle] = [replace(p, values=(p.default,)) for p in piece.params[idle]]
@@ -76,7 +76,7 @@ def _suits_clusters(k: RowsKernel, rows: LongRows, target: Target) -> bool:
     """
     kept = _MOST_BLOCKS * _most_kept(k, rows, target) if target.cluster_sizes else 0
     most = _WITH_EXPONENTIALS * kept if any(fold.together == "exponentials" for fold in rows.folds) else kept
-    row_bytes = prod(mode.extent.size for mode in k.region.reduced) * rows.bytes_kept
+    row_bytes = rows.length * rows.bytes_kept
     blocks = _MOST_BLOCKS * prod(mode.extent.size for mode in k.region.outer)
     assert target.device is not None
     return row_bytes <= most and blocks >= 2 * target.device.sm_count
@@ -84,15 +84,15 @@ def _suits_clusters(k: RowsKernel, rows: LongRows, target: Target) -> bool:
 
 def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, when: str, target: Target) -> None:
     """Add the kernel that has a block a row, or a cluster of them where the bytes of a row are given as `shared`."""
-    size, length = rows.bytes_kept, prod(mode.extent.size for mode in k.region.reduced)
+    size, length = rows.bytes_kept, rows.length
     two_blocks = shared or 0 < length * size <= _TWO_BLOCKS
     threads = 256 if length <= 2048 else _TWO_BLOCKS_THREADS if two_blocks or length <= _LONG else 1024
     each = 2 if shared and (rows.takes_registers or length % k.width) else rows.wanted_vectors
     block, items = piece.param("THREADS", threads, 256, 512, 1024), piece.param("EACH", each, 2, 4)
     cluster = _add_cluster(piece, shared, _most_kept(k, rows, target), target) if shared else ""
     held = _add_held(piece, items) if cluster else ""
-    share = f"ceil_div({k.cols}, {cluster}) - {held} * {block} * {k.width}" if cluster else k.cols
-    kept_count = _add_kept(piece, k, size, length, share) if size else ""
+    share = f"max(ceil_div({k.cols}, {cluster}) - {held} * {block} * {k.width}, {_GRAIN})" if cluster else k.cols
+    kept_count = _add_kept(piece, k, size, share, _TWO_BLOCKS if two_blocks else _ONE_BLOCK) if size else ""
     whole = k.pass_number("whole", rows.whole, "bool")
     calls = list(range(sum(len(fold.parts) for fold in rows.folds)))[::-1]
     code = render(
@@ -125,14 +125,16 @@ def _most_kept(k: RowsKernel, rows: LongRows, target: Target) -> int:
     return in_registers + min(_TWO_BLOCKS, target.smem_max // 2 - _OTHERS)
 
 
-def _add_kept(piece: RegionText, k: RowsKernel, size: int, length: int, share: str) -> str:
-    """Add how many places of its share a block keeps in shared memory, `size` bytes each; return the number passed."""
-    kept = _TWO_BLOCKS if share != k.cols or length * size <= _TWO_BLOCKS else _ONE_BLOCK
+def _add_kept(piece: RegionText, k: RowsKernel, size: int, share: str, kept: int) -> str:
+    """Add how many places of its share a block keeps in shared memory, `size` bytes each; return the number passed.
+
+    Args:
+        kept: bytes of them, at most, unless the tuner finds others better.
+    """
     choices = [most // size // _GRAIN * _GRAIN for most in (_TWO_BLOCKS // 2, _TWO_BLOCKS, _ONE_BLOCK)]
     keep = piece.param("KEEP", kept // size // _GRAIN * _GRAIN, *choices)
     most = f"(smem_max - {_OTHERS}) // {size * _GRAIN} * {_GRAIN}"
-    least = share if share == k.cols else f"max({share}, {_GRAIN})"
-    return k.pass_number("kept_count", f"min(round_up({least}, {_GRAIN}), {keep}, {most})", "int")
+    return k.pass_number("kept_count", f"min(round_up({share}, {_GRAIN}), {keep}, {most})", "int")
 
 
 SHARES = (2, 4, 8, 16, 32, 64)

@@ -27,7 +27,10 @@ _LEAST = 16 << 10
 """Bytes of a row that a block has at least, where rows are few."""
 _MOST_IDLE = 0.05
 """Share of the blocks that may be in no team, so that the others have whole chunks."""
-_EMULATED, _MOST_TEAMS, _MOST_AHEAD = 2, 1024, 3
+_EMULATED, _MOST_TEAMS = 2, 1024
+_MOST_AHEAD, _TURNS = 3, 8
+"""Rows that a block reduces ahead, at most; turns whose words share no memory. A block tells a turn when it has heard
+the one so many before, which the others told when they had heard the one twice so many before."""
 NO_TEAM = 1
 """Blocks of a team where clusters have all rows."""
 
@@ -53,8 +56,8 @@ def wanted_team(k: RowsKernel, rows: LongRows, target: Target) -> Team | None:
     most, vector = _PER_SM * target.device.sm_count, k.width * rows.bytes_kept
     ring = (target.smem_max // _PER_SM - _OTHERS) // (_FEWEST_THREADS * vector) * _FEWEST_THREADS
     others = max(map(len, _others(rows)))
-    each = 1 if others > 1 or (others and k.width > _EACH * 2) else _EACH  # so that registers do
-    vectors, places = prod(mode.extent.size for mode in k.region.reduced) // k.width, ring // (_THREADS * each)
+    each = 1 if others > 1 or (others and k.width > 4) else _EACH  # so that registers do
+    vectors, places = rows.length // k.width, ring // (_THREADS * each)
     chunks = ceil(vectors / (_THREADS * each))
     if places == 0 or chunks > most * places:
         return None
@@ -95,7 +98,7 @@ def add_teams(
     whole, mail = k.pass_number("whole", rows.whole, "bool"), k.naming.fresh("mail")
     name, k.name = k.name, f"{k.name}_teams"
     piece.code, words = _render(k, rows, whole, mail)
-    piece.scratch.append(ScratchText(mail, "int64", (teams, "8", str(words), p.blocks), zero=True))
+    piece.scratch.append(ScratchText(mail, "int64", (teams, str(_TURNS), str(words), p.blocks), zero=True))
     kernel = f"{k.name}<{p.threads}, {p.each}, {p.ring}, {p.blocks}, {p.ahead}>"
     grid, arguments = (f"{teams} * {p.blocks}",), (*k.arguments, mail)
     piece.launches.append(LaunchText(kernel, grid, (p.threads,), arguments, own, smem, cooperative=True))
@@ -149,7 +152,7 @@ def _render(k: RowsKernel, rows: LongRows, whole: str, mail: str) -> tuple[str, 
             count += part.words
     code = render(
         "rows_teams.cu.j2", k=k, long=rows, folds=folds, others=_others(rows), words=words,
-        word_count=count, whole=whole, mail=mail, per_sm=_PER_SM,
+        word_count=count, whole=whole, mail=mail, per_sm=_PER_SM, turns=_TURNS,
     )  # fmt: skip
     return code, count
 
