@@ -256,7 +256,7 @@ _BY_TRAITS: tuple[tuple[Traits, str], ...] = (
     (Traits(Flow.SCATTER, linear=True, some=True, at=3), "scatter index_copy index_fill"),
     (Traits(Flow.SCATTER, linear=True, some=True, at=2), "index_put masked_scatter"),
     (Traits(Flow.SEGMENT, 1, linear=True), "embedding_bag segment_reduce"),
-    (Traits(Flow.COMPOSITE), "lstm gru rnn_tanh rnn_relu"),
+    (Traits(Flow.COMPOSITE), "lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell"),
 )
 
 OPERATIONS: Mapping[str, Traits] = {name: traits for traits, names in _BY_TRAITS for name in names.split()}

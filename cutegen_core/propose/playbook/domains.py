@@ -16,18 +16,18 @@ from cutegen_core.propose.playbook.values import (
     Compute,
     DotProductAttention,
     Extent,
-    Flip,
     Join,
     Move,
     Reduce,
     Reshape,
     Taken,
     Value,
+    Viewed,
     agree,
     reductions,
 )
 
-_OWN_REGION = (Accumulated, DotProductAttention, Reshape, Flip, Join, Taken)
+_OWN_REGION = (Accumulated, DotProductAttention, Reshape, Viewed, Join, Taken)
 """What other kernels write, or what is not addressed element by element."""
 
 
@@ -97,7 +97,7 @@ def strips_domain(value: Value, rows: int) -> Domain | None:
     """Return the domain in which the value's first `rows` dimensions count rows, the others elements of a strip."""
     if not 0 < rows < len(value.dims):
         return None
-    return _over(value.dims, range(rows, len(value.dims)), True)
+    return _over(value.dims, [k for k in range(rows, len(value.dims)) if not value.dims[k].single], True)
 
 
 def grouped(values: Sequence[Value]) -> list[list[int]]:
@@ -128,7 +128,7 @@ def is_made_of(value: Value, other: Value) -> bool:
             return True
         seen.add(id(one))
         operands = one.operands if isinstance(one, Compute) else ()
-        pending += (one.operand,) if isinstance(one, Move | Reduce | Reshape | Flip) else operands
+        pending += (one.operand,) if isinstance(one, Move | Reduce | Reshape | Viewed) else operands
     return False
 
 

@@ -32,6 +32,7 @@ from cutegen_core.propose.playbook.values import (
     Reshape,
     Scan,
     Value,
+    Viewed,
     agree,
     contiguous,
     plain,
@@ -235,6 +236,8 @@ class Planner:
         """Return `value` as a view of a tensor."""
         if isinstance(value, Move):
             return replace(value, operand=self._in_memory(value.operand))
+        if isinstance(value, Viewed):
+            return value.view(self.materialise(value.operand))
         return self.materialise(value)
 
     def _region(self, values: Sequence[Value], stores: Sequence[Load]) -> Region:
@@ -262,8 +265,10 @@ class Planner:
         return flat
 
     def _elementwise(self, values: Sequence[Value], stores: Sequence[Load]) -> Region:
-        symbols = [f"o{k}" for k in range(len(values[0].dims))]
-        terms = Terms(dict(zip(symbols, values[0].dims, strict=True)), self.materialise, fast=self.fast, takes=True)
+        dims = values[0].dims
+        symbols = [None if d.single else f"o{k}" for k, d in enumerate(dims)]
+        extents = {s: d for s, d in zip(symbols, dims, strict=True) if s}
+        terms = Terms(extents, self.materialise, fast=self.fast, takes=True)
         made = tuple(
             RegionResult(terms.at(v, symbols), _access(s, symbols)) for v, s in zip(values, stores, strict=True)
         )
@@ -271,7 +276,7 @@ class Planner:
         first = stores[0]
         whole = first.contiguous and first.tensor not in self._named | self._in_pieces
         elements = f"{first.tensor}.numel" if whole else product(first.dims).text
-        modes = merged(symbols, terms, _accesses(terms, made))
+        modes = merged(list(extents), terms, _accesses(terms, made))
         return Region(Kind.ELEMENTWISE, terms, made, modes, elements=elements)
 
     def _over_rows(self, kind: Kind, domain: Domain, values: Sequence[Value], stores: Sequence[Load]) -> Region:
@@ -370,7 +375,8 @@ def _strips_of(flat: Region, value: Value) -> Domain | None:
     """Return the domain in which the fastest mode of an elementwise region is the strip; None if it has only one."""
     if len(flat.outer) < 2:
         return None
-    return strips_domain(value, len(value.dims) - len(flat.outer[-1].symbols))
+    walked = [k for k, d in enumerate(value.dims) if not d.single]
+    return strips_domain(value, walked[-len(flat.outer[-1].symbols)])
 
 
 def are_strips(region: Region) -> bool:

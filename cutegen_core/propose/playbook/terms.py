@@ -20,7 +20,6 @@ from cutegen_core.propose.playbook.values import (
     Compute,
     Constant,
     Extent,
-    Flip,
     Load,
     Move,
     NotInPlaybook,
@@ -29,8 +28,8 @@ from cutegen_core.propose.playbook.values import (
     Size,
     Taken,
     Value,
+    Viewed,
     agree,
-    backwards,
     reductions,
     repeats,
 )
@@ -135,8 +134,8 @@ class Terms:
                 return self._reduce(value, coordinates)
             case Taken() if self.takes:
                 return self._take(value, coordinates)
-            case Flip():
-                return self._load(backwards(self.materialise(value.operand), value.axis), coordinates)
+            case Viewed():
+                return self._load(value.view(self.materialise(value.operand)), coordinates)
             case Scan() if value is self.accumulator:
                 return self._scan(value, coordinates)
             case Accumulated() if value is self.accumulator:

@@ -34,7 +34,7 @@ from cutegen_core.propose.playbook.one_launch import (
 from cutegen_core.propose.playbook.products import menu as products
 from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
 from cutegen_core.propose.playbook.rows import attention
-from cutegen_core.propose.playbook.rows.columns import columns_by_vectors, pays_by_vectors
+from cutegen_core.propose.playbook.rows.columns import columns_by_vectors, is_shared, pays_by_vectors
 from cutegen_core.propose.playbook.rows.long_rows import long_rows, split_rows, wanted_shares
 from cutegen_core.propose.playbook.rows.vectors import has_vectors
 from cutegen_core.propose.playbook.target import ANY, Target
@@ -144,7 +144,8 @@ def _rows_menu(region: Region, *, alone: bool) -> tuple[Level, ...]:
     if pays_by_vectors(region):
         return COLUMNS_WIDE
     varying = [a for a in region.accesses if region.varies(a) and not a.counted]
-    if not any(region.reduced[-1].stride(a).text == "1" for a in varying):
+    own = [a for a in varying if not is_shared(region, a)] or varying
+    if not any(region.reduced[-1].stride(a).text == "1" for a in own):
         return COLUMNS
     cols = region.reduced[-1].extent.size
     contiguous = all(

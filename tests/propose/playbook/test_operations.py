@@ -101,8 +101,23 @@ OTHERS = {
         "F.interpolate(y[None], size=7, mode='linear'), "
         "F.interpolate(x.unflatten(1, (2, C // 2))[None, None], scale_factor=2, mode='trilinear')"
     ),
+    "parts of what other kernels write": (
+        "torch.cumsum(x, 1)[:, 3:], torch.cumsum(x, 1)[:, ::3] * 2, torch.cumsum(x, 1).unfold(1, 8, 4).mean(-1), "
+        "torch.cat((x, y), 1)[:, 2:-3] + 1, torch.cat((x, y))[1::2], torch.cat((x, y)).view(2, R, C)[0, 2:], "
+        "x.flip(1)[:, 1:5], torch.cumsum(x, 1)[:, 1:] - torch.cumsum(x, 1)[:, :-1]"
+    ),
+    "diagonals": (
+        "torch.diagonal(torch.cumsum(x, 1)[:, 3:]), torch.diagonal(x + w, -4), torch.diag(y, 5) * 2, "
+        "torch.diagonal(y.unflatten(1, (2, C // 2)), 1, 2, 0).sum(-1), torch.trace(x[:7])"
+    ),
     "pairs turned": "torch.stack((x[:, ::2] * w[::2] - x[:, 1::2], x[:, ::2] + x[:, 1::2] * w[1::2]), -1).flatten(-2)",
 }
+RECURRENT = {
+    "rnn": "torch.rnn_tanh_cell(x, y, u, p, w, w), torch.rnn_relu_cell(x, y, u, p)",
+    "gru": "torch.gru_cell(x, y, torch.cat((x, y, u)), torch.cat((y, u, x)), w.repeat(3), w.repeat(3))",
+    "lstm": "*torch.lstm_cell(x, (y, u), torch.cat((x, y, u, p)), torch.cat((y, u, x, p)), w.repeat(4), w.repeat(4)),",
+}
+"""One step of each: the state is as wide as the input."""
 
 
 def case(results: str, sizes: dict[str, int], awkward: dict[str, int]) -> Problem:
@@ -137,3 +152,10 @@ def test_other_operations_are_right(name: str, shared: SharedTools, tmp_path: Pa
     made = case(OTHERS[name], {"R": 32, "C": 32}, {"R": 18, "C": 18})
     first, *_, last = variants_of(made, shared, tmp_path)
     assert_right(made, (first, last), made.workloads[:2], shared, tmp_path)
+
+
+@pytest.mark.parametrize("name", [*list(RECURRENT)[:-1], pytest.param("lstm", marks=pytest.mark.thorough)])
+def test_a_step_of_a_recurrent_network_is_right(name: str, shared: SharedTools, tmp_path: Path) -> None:
+    made = case(RECURRENT[name], {"R": 32, "C": 32}, {"R": 18, "C": 18})
+    first, *_ = variants_of(made, shared, tmp_path)
+    assert_right(made, (first,), made.workloads[:2], shared, tmp_path)

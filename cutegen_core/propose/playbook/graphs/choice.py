@@ -9,21 +9,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import fields, replace
 from math import prod
+from typing import Any
 
+from cutegen_core.propose.playbook.terms import accumulated
 from cutegen_core.propose.playbook.values import (
     ONE,
     Compute,
     DotProductAttention,
-    Flip,
-    Join,
-    Move,
-    Product,
     Reduce,
     Reshape,
-    Scan,
-    Taken,
     Value,
     reductions,
 )
@@ -68,25 +65,24 @@ class _Choice:
     def _rebuilt(self, value: Value) -> Value:
         match value:
             case Compute():
-                return replace(value, operands=tuple(self._apart(self.of(o), value) for o in value.operands))
+                return _once(replace(value, operands=tuple(self._apart(self.of(o), value) for o in value.operands)))
             case DotProductAttention() if self._simplest or (self._last and _pays_in_memory(value)):
                 return self.of(value.plain)
             case DotProductAttention():
                 return replace(value, q=self.of(value.q), k=self.of(value.k), v=self.of(value.v))
-            case Product():
-                return replace(value, a=self.of(value.a), b=self.of(value.b))
-            case Join():
-                return replace(value, pieces=tuple(self.of(p) for p in value.pieces))
             case Reduce():
-                rebuilt = replace(value, operand=self.of(value.operand))
-                return rebuilt if self._simplest else _in_two(rebuilt)
-            case Taken():
-                return replace(
-                    value, operand=self.of(value.operand), places=tuple(p and self.of(p) for p in value.places)
-                )
-            case Move() | Reshape() | Scan() | Flip():
-                return replace(value, operand=self.of(value.operand))
-        return value
+                reduced = replace(value, operand=self.of(value.operand))
+                return reduced if self._simplest else _in_two(reduced)
+        held = {f.name: getattr(value, f.name) for f in fields(value)}
+        rebuilt: dict[str, Any] = {name: self._rebuilt_part(part) for name, part in held.items()}
+        return replace(value, **rebuilt) if any(rebuilt[name] is not part for name, part in held.items()) else value
+
+    def _rebuilt_part(self, part: Any) -> Any:  # noqa: ANN401 - an attribute of a value
+        """Return a value, or several, rebuilt; anything else as it is."""
+        if isinstance(part, tuple):
+            rebuilt = tuple(map(self._rebuilt_part, part))
+            return rebuilt if any(new is not old for new, old in zip(rebuilt, part, strict=True)) else part
+        return self.of(part) if isinstance(part, Value) else part
 
     def _apart(self, operand: Value, whole: Value) -> Value:
         """Return an operand of few, long rows as a tensor of its own, so that several blocks share each row."""
@@ -96,6 +92,52 @@ class _Choice:
             if few and any(map(_is_long, reductions(operand)))
             else operand
         )
+
+
+def _once(whole: Compute) -> Compute:
+    """Return arithmetic that reads the result of another kernel from memory if what it is made of does so, too.
+
+    The other kernel would compute it again, else: in `x * gate(pooled(x))` of a convolution x both factors need x.
+    """
+    if accumulated(whole) is None or any(reductions(whole)):
+        return whole
+    return _apart_in(whole, _behind_other_kernels(whole))
+
+
+def _apart_in(value: Compute, behind: set[int]) -> Compute:
+    """Return the value with parts of it that another kernel adds up, as large as can be, as tensors if `behind`."""
+
+    def of(operand: Value) -> Value:
+        if accumulated(operand) is None:
+            return operand
+        if id(operand) in behind:
+            return Reshape(operand.dims, operand.dtype, operand)
+        return _apart_in(operand, behind) if isinstance(operand, Compute) else operand
+
+    return replace(value, operands=tuple(map(of, value.operands)))
+
+
+def _behind_other_kernels(value: Value) -> set[int]:
+    """Return the identities of what the value is made of, other than element by element."""
+    pending, seen, behind = [(value, False)], set[tuple[int, bool]](), set[int]()
+    while pending:
+        one, through = pending.pop()
+        if (id(one), through) in seen:
+            continue
+        seen.add((id(one), through))
+        behind |= {id(one)} if through else set()
+        through |= not isinstance(one, Compute)
+        pending += [(inner, through) for inner in _inner(one)]
+    return behind
+
+
+def _inner(held: Value | tuple[object, ...]) -> Iterator[Value]:
+    """Yield the values that a value, or a tuple of them, is made of."""
+    for part in held if isinstance(held, tuple) else [getattr(held, f.name) for f in fields(held)]:
+        if isinstance(part, Value):
+            yield part
+        elif isinstance(part, tuple):
+            yield from _inner(part)
 
 
 def _pays_in_memory(value: DotProductAttention) -> bool:

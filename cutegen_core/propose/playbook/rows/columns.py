@@ -24,16 +24,22 @@ _AT_A_TIME = 4
 
 
 def pays_by_vectors(region: Region) -> bool:
-    """Return whether a thread should have several results: something is read again, or elements need much arithmetic,
-    and there are many results."""
+    """Return whether a thread should have several results: there are many, and something is read again, or shared by
+    them, or elements need much arithmetic."""
     copied = [a for a in region.accesses if region.varies(a) and not a.counted]
     written = [s.out for s in region.stores if region.varies(s.out)]
     across = {id(a): region.outer[-1].stride(a).text if region.outer else "" for a in copied}
     aside = all(across[id(a)] == "1" or (across[id(a)] == "0" and a not in written) for a in copied)
     counted = any(region.varies(a) and a.counted for a in region.accesses)
-    along = "1" in across.values()
+    again = any(term.varies and term.level for term in region.terms.terms.values())
+    along, shared = "1" in across.values(), "0" in across.values()
     many = prod(mode.extent.size for mode in region.outer) >= _RESULTS
-    return along and aside and many and bool(written or counted)
+    return along and aside and many and bool(written or counted or again or shared)
+
+
+def is_shared(region: Region, access: TensorAccess) -> bool:
+    """Return whether neighbouring results read the same elements, as they do of a weight for each channel."""
+    return bool(region.outer) and region.outer[-1].stride(access).text == "0"
 
 
 def columns_by_vectors(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
@@ -41,7 +47,7 @@ def columns_by_vectors(region: Region, name: str, naming: Naming, suffix: str) -
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     cols, width = prod(mode.extent.size for mode in region.reduced), min(k.width, _WIDEST)
     accesses = dict(zip((t.name for t in k.tensors), region.accesses, strict=True))
-    repeated = [t for t in k.inputs if t.copied and region.outer[-1].stride(accesses[t.name]).text == "0"]
+    repeated = [t for t in k.inputs if t.copied and is_shared(region, accesses[t.name])]
     fixed = [t for t in repeated if all(mode.stride(accesses[t.name]).text == "0" for mode in region.outer)]
     held = [t for t in k.inputs if t.copied and t not in repeated]
     shares, most = _divide(cols, _HELD_BYTES // (width * sum(max(4, ITEMSIZE[accesses[t.name].dtype]) for t in held)))

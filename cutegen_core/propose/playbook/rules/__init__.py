@@ -8,6 +8,7 @@ from cutegen_core.propose.playbook.call import OperationCall, Rule
 from cutegen_core.propose.playbook.rules import (
     arithmetic,
     attention,
+    cells,
     einsum,
     interpolation,
     joins,
@@ -31,6 +32,7 @@ SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
     **places.SEVERAL,
     **reductions.SEVERAL,
     **scans.SEVERAL,
+    **cells.SEVERAL,
 }
 """Operations with several results, one value each, named as "getitem" asks for them."""
 
@@ -43,6 +45,7 @@ RULES: Mapping[str, Rule] = {
     **taken.RULES,
     **normalisation.RULES,
     **products.RULES,
+    **cells.RULES,
     **einsum.RULES,
     **scans.RULES,
     **joins.RULES,

@@ -31,6 +31,9 @@ _HINGE = (
 _SOFT_MARGIN = "log1p{f}(exp{f}(-{1} * {0}))"
 _ENTROPY = "({1} - {T}(1)) * max_of(log1p{f}(-{0}), {T}(-100)) - {1} * max_of(log{f}({0}), {T}(-100))"
 _ENTROPY_OF_LOGITS = "({T}(1) - {1}) * {0} + log1p{f}(exp{f}(-abs_of({0}))) + max_of(-{0}, {T}(0))"
+_WEIGHED_ENTROPY = (
+    "({T}(1) - {1}) * {0} + (({2} - {T}(1)) * {1} + {T}(1)) * (log1p{f}(exp{f}(-abs_of({0}))) + max_of(-{0}, {T}(0)))"
+)
 
 
 def reduced(each: Value, reduction: object) -> Value:
@@ -69,17 +72,23 @@ def _ranking(call: OperationCall) -> Value:
     return reduced(each, call.operand(4, "reduction", 1))
 
 
-def _binary_entropy(code: str, reduction: int) -> Rule:
-    def rule(call: OperationCall) -> Value:
-        x, target = (cast(call.tensor(i), call.node.dtype) for i in (0, 1))
-        if call.has(3, "pos_weight") and reduction == 4:
-            raise not_in_playbook("weights of the positive class")
-        each: Value = compute(code, x, target, dtype=x.dtype)
-        if call.has(2, "weight"):
-            each = mul(each, call.tensor(2, "weight"))
-        return reduced(each, call.operand(reduction, "reduction", 1))
+def _entropy(call: OperationCall) -> Value:
+    x, target = (cast(call.tensor(i), call.node.dtype) for i in (0, 1))
+    return _weighed(call, compute(_ENTROPY, x, target, dtype=x.dtype), 3)
 
-    return rule
+
+def _entropy_of_logits(call: OperationCall) -> Value:
+    x, target = (cast(call.tensor(i), call.node.dtype) for i in (0, 1))
+    if not call.has(3, "pos_weight"):
+        return _weighed(call, compute(_ENTROPY_OF_LOGITS, x, target, dtype=x.dtype), 4)
+    return _weighed(call, compute(_WEIGHED_ENTROPY, x, target, call.tensor(3, "pos_weight"), dtype=x.dtype), 4)
+
+
+def _weighed(call: OperationCall, each: Value, reduction: int) -> Value:
+    """Return the losses times their weights, reduced as the operand at `reduction` says."""
+    if call.has(2, "weight"):
+        each = mul(each, call.tensor(2, "weight"))
+    return reduced(each, call.operand(reduction, "reduction", 1))
 
 
 def distance(a: Value, b: Value, power: float, eps: float) -> Value:
@@ -190,8 +199,7 @@ RULES: Mapping[str, Rule] = {
     "smooth_l1_loss": _each(_SMOOTH_L1, beta=1.0), "huber_loss": _each(_HUBER, delta=1.0),
     "kl_div": _divergence, "soft_margin_loss": _each(_SOFT_MARGIN),
     "hinge_embedding_loss": _hinge, "margin_ranking_loss": _ranking,
-    "binary_cross_entropy": _binary_entropy(_ENTROPY, 3),
-    "binary_cross_entropy_with_logits": _binary_entropy(_ENTROPY_OF_LOGITS, 4),
+    "binary_cross_entropy": _entropy, "binary_cross_entropy_with_logits": _entropy_of_logits,
     "triplet_margin_loss": _triplet, "pairwise_distance": _pairwise,
     "cosine_similarity": _cosine, "cosine_embedding_loss": _cosine_embedding,
     "cross_entropy_loss": _cross_entropy, "nll_loss": _nll, "nll_loss_nd": _nll,

@@ -10,16 +10,19 @@ from cutegen_core.propose.playbook.pointwise import BINARY
 from cutegen_core.propose.playbook.triangles import triangle
 from cutegen_core.propose.playbook.values import (
     Value,
+    combined,
     compute,
     constant,
     diagonal,
     expand,
     extent,
     fits,
+    permute,
     position,
     reduce,
     reshape,
     unsqueeze,
+    window,
 )
 from cutegen_core.records.graph import Ref
 
@@ -32,16 +35,29 @@ def _triangle(comparison: str) -> Rule:
 
 
 def _diag(call: OperationCall) -> Value:
-    x, first = call.tensor(0), call.number(1, "diagonal", 0)
-    if len(x.dims) != 1 or first != 0:
-        raise not_in_playbook("diag of a matrix, or with an offset")
+    x, offset = call.tensor(0), int(call.number(1, "diagonal", 0))
+    if len(x.dims) == 2:
+        return diagonal_from(x, offset)
+    if offset:
+        raise not_in_playbook("a matrix of a diagonal with an offset")
     return triangle(expand(unsqueeze(x, 0), (x.dims[0], x.dims[0])), "==", 0)
 
 
 def _diagonal(call: OperationCall) -> Value:
-    if any(call.number(*one) != one[2] for one in ((1, "offset", 0), (2, "dim1", 0), (3, "dim2", 1))):
-        raise not_in_playbook("a diagonal with an offset, or of other dimensions than the first two")
-    return diagonal(call.tensor(0))
+    x, first, second = call.tensor(0), int(call.number(2, "dim1", 0)), int(call.number(3, "dim2", 1))
+    front = [first % len(x.dims), second % len(x.dims)]
+    x = permute(x, front + [k for k in range(len(x.dims)) if k not in front])
+    return diagonal_from(x, int(call.number(1, "offset", 0)))
+
+
+def diagonal_from(x: Value, offset: int) -> Value:
+    """Return the diagonal of the first two dimensions that begins so many columns, or -`offset` rows, further on."""
+    if offset:
+        axis, start = (1, extent(offset)) if offset > 0 else (0, extent(-offset))
+        whole = x.dims[axis]
+        left = combined(f"({whole.text} - {start.text})", whole, start, lambda n, first: n - first)
+        x = window(x, axis, start, left)
+    return diagonal(x)
 
 
 def position_of(kind: str, x: Value, axes: tuple[int, ...], keepdim: bool) -> Value:

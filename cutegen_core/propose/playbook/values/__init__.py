@@ -6,7 +6,7 @@ workload. Views move coordinates and never data, so a transposed or broadcast op
 
 from __future__ import annotations
 
-from cutegen_core.propose.playbook.values.cutting import backwards, diagonal, flip, stride, window, windows
+from cutegen_core.propose.playbook.values.cutting import diagonal, flip, stride, window, windows
 from cutegen_core.propose.playbook.values.extents import (
     ONE,
     ZERO,
@@ -31,7 +31,6 @@ from cutegen_core.propose.playbook.values.nodes import (
     Compute,
     Constant,
     DotProductAttention,
-    Flip,
     Join,
     Load,
     Move,
@@ -42,6 +41,7 @@ from cutegen_core.propose.playbook.values.nodes import (
     Size,
     Taken,
     Value,
+    Viewed,
 )
 from cutegen_core.propose.playbook.values.reshaping import plain, regroup, reshape, reshaped
 from cutegen_core.propose.playbook.values.shaping import (
@@ -70,7 +70,6 @@ __all__ = [
     "Constant",
     "DotProductAttention",
     "Extent",
-    "Flip",
     "Join",
     "Load",
     "Move",
@@ -85,8 +84,8 @@ __all__ = [
     "SizedInt",
     "Taken",
     "Value",
+    "Viewed",
     "agree",
-    "backwards",
     "broadcast",
     "combined",
     "compute",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from cutegen_core.propose.playbook.values.extents import (
     ZERO,
     Extent,
-    NotInPlaybook,
     agree,
     combined,
     extent,
@@ -24,11 +25,10 @@ from cutegen_core.propose.playbook.values.nodes import (
     Scan,
     Taken,
     Value,
+    Viewed,
 )
 from cutegen_core.propose.playbook.values.reshaping import parts_of, reshaped
 from cutegen_core.propose.playbook.values.shaping import unsqueeze
-
-_NO_PART = "a part of a scan, a convolution or a reshaped result is not in the playbook"
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,12 @@ class _Cut:
 
 
 def window(value: Value, axis: int, start: Extent, length: Extent) -> Value:
-    """Return `length` positions from `start` along one dimension.
-
-    Raises:
-        NotInPlaybook: a part of a result that another kernel computes.
-    """
+    """Return `length` positions from `start` along one dimension."""
     return _cut(value, axis % len(value.dims), _Cut(start, length))
 
 
 def stride(value: Value, axis: int, step: int) -> Value:
-    """Return every `step`-th position along one dimension, from the first one on; raises as `window` does."""
+    """Return every `step`-th position along one dimension, from the first one on."""
     whole = value.dims[axis % len(value.dims)]
     length = combined(
         f"(({whole.text} + {step - 1}) // {step})", whole, Extent(str(step), step), lambda n, s: -(-n // s)
@@ -66,15 +62,16 @@ def stride(value: Value, axis: int, step: int) -> Value:
 
 
 def diagonal(value: Value) -> Value:
-    """Return the diagonal of the first two dimensions as the last one, of a square matrix in memory.
+    """Return the diagonal of the first two dimensions as the last one."""
+    rows, columns = value.dims[:2]
+    shorter = rows if agree([rows], [columns]) else combined(f"min({rows.text}, {columns.text})", rows, columns, min)
+    dims = (*value.dims[2:], shorter)
 
-    Raises:
-        NotInPlaybook: it is computed, or not square.
-    """
-    if not isinstance(value, Load) or not agree(value.dims[:1], value.dims[1:2]):
-        raise NotInPlaybook("the diagonal of what is computed, or of what is not square, is not in the playbook")
-    (a, b), rest = value.strides[:2], value.strides[2:]
-    return replace(value, dims=(*value.dims[2:], value.dims[0]), strides=(*rest, a.plus(b)))
+    def view(tensor: Load) -> Load:
+        (a, b), rest = tensor.strides[:2], tensor.strides[2:]
+        return replace(tensor, dims=dims, strides=(*rest, a.plus(b)))
+
+    return _viewed(value, dims, view)
 
 
 def windows(value: Value, axis: int, length: int, step: int) -> Value:
@@ -82,18 +79,17 @@ def windows(value: Value, axis: int, length: int, step: int) -> Value:
 
     Args:
         axis: counted from the first dimension; its extent becomes the number of windows.
-
-    Raises:
-        NotInPlaybook: windows of a result that another kernel computes.
     """
     whole, own, by = value.dims[axis], extent(length), extent(step)
     count = combined(f"(({whole.text} - {own.text}) // {by.text} + 1)", whole, own, lambda n, k: (n - k) // step + 1)
     dims = (*value.dims[:axis], count, *value.dims[axis + 1 :], own)
+
+    def view(tensor: Load) -> Load:
+        strides = list(tensor.strides)
+        strides[axis] = strides[axis].times(by)
+        return replace(tensor, dims=dims, strides=(*strides, tensor.strides[axis]))
+
     match value:
-        case Load():
-            strides = list(value.strides)
-            strides[axis] = strides[axis].times(by)
-            return replace(value, dims=dims, strides=(*strides, value.strides[axis]))
         case Move() if axis not in value.sources:
             return replace(value, dims=dims)
         case Move():
@@ -103,7 +99,7 @@ def windows(value: Value, axis: int, length: int, step: int) -> Value:
         case Compute():
             operands = tuple(_windows_along(o, value, axis, length, step) for o in value.operands)
             return replace(value, dims=dims, operands=operands)
-    raise NotInPlaybook("windows of a result of another kernel are not in the playbook")
+    return _viewed(value, dims, view)
 
 
 def _windows_along(operand: Value, whole: Value, axis: int, length: int, step: int) -> Value:
@@ -118,8 +114,6 @@ def _cut(value: Value, axis: int, cut: _Cut) -> Value:
     """Return the value with a part of one dimension."""
     dims = (*value.dims[:axis], cut.length, *value.dims[axis + 1 :])
     match value:
-        case Load():
-            return replace(cut.of(value, axis), dims=dims)
         case Move():
             if axis not in value.sources:
                 return replace(value, dims=dims)
@@ -137,9 +131,19 @@ def _cut(value: Value, axis: int, cut: _Cut) -> Value:
         case Product():
             a, b = (_cut_factor(factor, axis, cut, value) for factor in (value.a, value.b))
             return replace(value, dims=dims, a=a, b=b)
-        case Reshape():
-            return reshaped(_cut_operand(value, axis, cut), dims)
-    raise NotInPlaybook(_NO_PART)
+        case Reshape() if (inner := _cut_operand(value, axis, cut)) is not None:
+            return reshaped(inner, dims)
+    return _viewed(value, dims, lambda tensor: replace(cut.of(tensor, axis), dims=dims))
+
+
+def _viewed(value: Value, dims: tuple[Extent, ...], view: Callable[[Load], Load]) -> Value:
+    """Return a view, of these extents, of what is in memory, or will be."""
+    match value:
+        case Load():
+            return view(value)
+        case Viewed():
+            return Viewed(dims, value.dtype, value.operand, lambda tensor: view(value.view(tensor)))
+    return Viewed(dims, value.dtype, value, view)
 
 
 def _cut_along(operand: Value, whole: Value, axis: int, cut: _Cut) -> Value:
@@ -148,15 +152,15 @@ def _cut_along(operand: Value, whole: Value, axis: int, cut: _Cut) -> Value:
     return operand if own < 0 or operand.dims[own].single else _cut(operand, own, cut)
 
 
-def _cut_operand(value: Reshape, axis: int, cut: _Cut) -> Value:
-    """Return what a part of a reshape is made of, where it is a part of one dimension of the operand, too."""
+def _cut_operand(value: Reshape, axis: int, cut: _Cut) -> Value | None:
+    """Return what a part of a reshape is made of, where it is one of a dimension of the operand, too, else None."""
     parts, first = parts_of(value.operand.dims, value.dims), 0
     for own_axis, own in enumerate(parts or ()):
         if first == axis and (len(own) == 1 or cut.step == 1):
             inner = product(own[1:])
             return _cut(value.operand, own_axis, _Cut(cut.start.times(inner), cut.length.times(inner), cut.step))
         first += len(own)
-    raise NotInPlaybook(_NO_PART)
+    return None
 
 
 def _cut_factor(factor: Value, axis: int, cut: _Cut, product: Product) -> Value:
@@ -183,7 +187,7 @@ def flip(value: Value, axis: int) -> Value:
                 for o, shift in zip(value.operands, lead, strict=True)
             )
             return replace(value, operands=tuple(flipped))
-    return Flip(value.dims, value.dtype, value, axis)
+    return Flip(value.dims, value.dtype, value, partial(backwards, axis=axis), axis)
 
 
 def backwards(value: Load, axis: int) -> Load:

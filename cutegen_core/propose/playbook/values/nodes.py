@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
@@ -119,10 +120,17 @@ class Scan(Accumulated):
 
 
 @dataclass(frozen=True, eq=False)
-class Flip(Value):
-    """The operand's elements in the opposite order along `axis`."""
+class Viewed(Value):
+    """What `view` shows of the operand once that is in memory: a part of it, windows, its diagonal."""
 
     operand: Value
+    view: Callable[[Load], Load]
+
+
+@dataclass(frozen=True, eq=False)
+class Flip(Viewed):
+    """The operand's elements in the opposite order along `axis`."""
+
     axis: int
 
 
