@@ -8,7 +8,7 @@
 2. A process a GPU takes its share of the files: kernel, eager and torch.compile run in turns over the same tensors,
    each sample after a flush of the L2, below the power limit, TF32 off. The kernel's whole result is held against the
    eager one's; the emulator's judge is stricter, and is not asked here.
-3. `results/levelN_h200.json` gets a row for each file, and over all files the geometric means, fast_p and shares of
+3. `results/levelN_CARD.json` gets a row for each file, and over all files the geometric means, fast_p and shares of
    the bound: bytes and FLOPs of the traced graph at the copy bandwidth measured here and the nominal peak of the dtype;
    the means also over the named sets of `cutegen bench`. With `--add`, files that were not measured now keep their rows
    of the present result file, with the conditions under which those were taken.
@@ -252,7 +252,8 @@ def main() -> int:
 
 
 def _write(asked: argparse.Namespace, device: Device, rows: list[Row]) -> None:
-    name = f"level{asked.level}_h200"
+    card = re.search(r"[A-Z]+\d+", device.name)
+    name = f"level{asked.level}_{card[0].lower() if card else 'gpu'}"
     path = conditions.RESULTS / f"{name}.json"
     body: dict[str, Any] = {"device": asdict(device)}
     level = _files(asked)

@@ -96,6 +96,8 @@ def find_size_slots(tree: ast.Module) -> Mapping[str, SizeSlot]:
     for place in _places(tree):
         inside = isinstance(place, ast.ClassDef)
         for position, node in enumerate(_literals(place)):
+            if node in _negated(place):  # -100 marks something, and is no size
+                continue
             slot = SizeSlot(f"{place.name}#{position}", _number(node, known), False, _span(node), inside=inside)
             slots[slot.name] = slot
     return slots
@@ -276,6 +278,10 @@ def _literals(place: ast.FunctionDef | ast.ClassDef) -> list[ast.Constant]:
         if isinstance(n, ast.Constant) and type(n.value) is int and id(n) not in inside_subscript
     ]  # fmt: skip
     return sorted(found, key=lambda n: (n.lineno, n.col_offset))
+
+
+def _negated(place: ast.AST) -> list[ast.expr]:
+    return [n.operand for n in ast.walk(place) if isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.USub)]
 
 
 def _span(node: ast.expr) -> tuple[int, int, int, int]:

@@ -60,7 +60,8 @@ class Emulated:
             given = {spec: Path(folder) / f"in-{spec.name}" for spec in specs[0]}
             made = {spec: Path(folder) / f"out-{spec.name}" for spec in specs[1]}
             for path, tensor in zip(given.values(), inputs, strict=True):
-                tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tofile(path)
+                whole = tensor.detach().clone(memory_format=torch.contiguous_format)  # of one element, with stride 1
+                whole.reshape(-1).view(torch.uint8).numpy().tofile(path)
             for spec, path in made.items():
                 with path.open("wb") as file:
                     file.truncate(spec.nbytes)

@@ -22,6 +22,7 @@ TOUR = ".cg-tour"
 
 def opened_recording(page: Page, server: Server) -> None:
     page.goto(server.url)
+    settled(page)  # what is drawn above the recordings moves them, and a click would meet another one
     page.get_by_role("button", name="recorded on NVIDIA H200").first.click()
     expect(title_of(page)).to_be_visible()
 

@@ -22,6 +22,29 @@ def get_init_inputs():
     return [channels, heads]
 """
 
+MARKED = """import torch
+import torch.nn.functional as F
+rows, classes = 4096, 1000
+class Model(torch.nn.Module):
+    def forward(self, x, target):
+        return F.cross_entropy(x, target, ignore_index=-100, label_smoothing=0.1)
+def get_inputs():
+    return [torch.randn(rows, classes), torch.where(torch.rand(rows) < 0.2, -100, torch.randint(0, classes, (rows,)))]
+def get_init_inputs():
+    return []
+"""
+HALVES = """import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        a, b = x.chunk(2, 1)
+        return a * torch.sigmoid(b)
+rows, columns = 50, 32
+def get_inputs():
+    return [torch.randn(rows, columns)]
+def get_init_inputs():
+    return []
+"""
+
 
 @pytest.fixture(scope="module")
 def loader():
@@ -40,3 +63,22 @@ def test_divisibility_is_kept_in_one_test_and_broken_in_another(name, loader, tm
     sizes = [{n: w.sizes.get(n, slots[n].value) for n in large} for w in small]
     assert any(all(value % 4 == 0 for value in one.values()) for one in sizes), sizes
     assert any(any(value % 4 for value in one.values()) for one in sizes), sizes
+
+
+def test_a_number_that_marks_something_is_no_size(loader, tmp_path):
+    path = tmp_path / "file.py"
+    path.write_text(MARKED)
+    problem = loader.load(path)
+    slots = problem_source.find_size_slots(problem_source.parse(problem.source, problem.origin))
+    assert "get_inputs#0" not in slots
+    assert "get_inputs#1" in slots, "the others keep their numbers"
+    assert all("get_inputs#0" not in workload.sizes for workload in problem.workloads)
+
+
+def test_a_small_file_does_the_same_at_its_derived_sizes(loader, tmp_path):
+    """Of an odd size the halves are not equally long, and the shorter one would be broadcast at 3."""
+    path = tmp_path / "file.py"
+    path.write_text(HALVES)
+    sizes = [workload.sizes.get("columns", 32) for workload in loader.load(path).workloads]
+    assert len(set(sizes)) > 1
+    assert all(size % 2 == 0 for size in sizes), sizes

@@ -80,7 +80,7 @@ def test_minutes_count_while_the_session_works_and_end_it_between_calls(desk, se
     server = serve(*(reply(text, size=2000, pause_s=0.15) for text in KERNELS))
     session = desk.begin(1, max_steps=9, effort={"max_minutes": 0.006})
     state = desk.go(session)
-    assert (state.status, state.spent) == (SessionState.EXHAUSTED, Limit.MINUTES)
+    assert (state.status, state.spent) == (SessionState.EXHAUSTED, Limit.MINUTES), state.reason
     assert "its budget of 0.006 minutes is used up; raise it to go on" in state.reason
     assert list(views.paid_lines(state))[1:] == [f"worked: {state.worked_s / 60:.1f} of 0.006 minutes"]
     assert state.worked_s >= 0.36

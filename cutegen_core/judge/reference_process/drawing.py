@@ -102,8 +102,7 @@ def draw_whole(
     elif values is Values.HUB:
         there = generator.device
         others = torch.rand(made.shape, generator=generator, device=there) < _OTHERS
-        # `high + 1` may be no number of 64 bits
-        hub = low + int(torch.randint(_ANY, (1,), generator=generator, device=there)) % (high - low + 1)
+        hub = given[int(torch.randint(_ANY, (1,), generator=generator, device=there)) % given.numel()]
         made = torch.where(others.to(given.device), given, hub)
     return made.reshape(tensor.shape).to(tensor.dtype)
 

@@ -126,6 +126,7 @@ class _Search:
         if isinstance(own, Cost) and own.within(EMULATOR):
             self._probe.run(self._source, self._origin, Values.GIVEN)
             base: Mapping[str, SizeValue] = {}
+            self._pattern = self._as_given()
         else:
             base = self._small(own)
         found = [Workload("reduced", WorkloadRole.EMULATOR, base)]
@@ -145,10 +146,14 @@ class _Search:
         except ProblemError as error:
             return error
 
+    def _as_given(self) -> Forward | None:
+        """Return what the file does at its own sizes, if it runs."""
+        tried = self._tried[self._text({})]
+        return tried if isinstance(tried, Forward) else None
+
     def _small(self, own: Cost | ProblemError) -> Mapping[str, SizeValue]:
         """Return small sizes at which the file does what it does at its own, or at any if there are none such."""
-        as_given = self._tried[self._text({})]
-        pattern = as_given if isinstance(as_given, Forward) else None
+        pattern = self._as_given()
         for search in (self._search, self._search_inside):
             for self._pattern in (pattern, None) if pattern else (None,):
                 found = search(own)

@@ -39,7 +39,10 @@ def redraw_inputs(live: Live, values: Values, seed: int) -> Live:
 
 def to_bytes(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Return the raw little-endian values in row-major order."""
-    array: np.ndarray[Any, np.dtype[np.uint8]] = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
+    flat = tensor.detach().contiguous().reshape(-1)
+    if flat.numel() <= 1:  # any stride of a single element is contiguous, but torch does not show its bytes then
+        flat = flat.clone(memory_format=torch.contiguous_format)
+    array: np.ndarray[Any, np.dtype[np.uint8]] = flat.view(torch.uint8).numpy()
     return array
 
 

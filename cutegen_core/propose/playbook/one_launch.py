@@ -13,9 +13,9 @@ MOST_ITEMS = 8
 """Vectors of a row that a thread keeps in registers."""
 
 
-def elementwise_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+def elementwise_naive(region: Region, name: str, naming: Naming, suffix: str, tuned: bool = False) -> RegionText:
     piece, k = RegionText(suffix), ElementwiseKernel(region, name, naming)
-    block = piece.param("BLOCK", 256)
+    block = piece.param("BLOCK", 256, *(THREADS if tuned else ()))
     piece.code = k.pointwise + "\n" + render("elementwise_naive.cu.j2", k=k, p={"BLOCK": block})
     piece.launch(f"{name}<{block}>", (f"ceil_div({k.n}, {block})",), (block,), k)
     return piece

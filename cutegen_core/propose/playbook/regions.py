@@ -110,6 +110,13 @@ class Region:
     when: str = ""
 
     @property
+    def wanted(self) -> str:
+        """Return the plan's condition under which there is something to launch; "" where that is always so."""
+        walked = (*self.outer, *(self.reduced if self.kind is Kind.STRIPS else ()))
+        parts = [f"{mode.extent.text} > 0" for mode in walked if mode.extent.may_be_none]
+        return self.when or " and ".join(parts)
+
+    @property
     def accesses(self) -> list[TensorAccess]:
         """Return every tensor access, the stores last."""
         operands = [x for x in (self.a, self.b, self.c) if x is not None]

@@ -65,6 +65,10 @@ ELEMENTWISE = (
     Level("vectorised", "128-bit loads and stores, one vector a thread", elementwise_vector),
     Level("tuned", "several 128-bit vectors in flight a thread, block and items tunable", elementwise_tuned),
 )
+ELEMENTWISE_STRIDED = (
+    ELEMENTWISE[0],
+    Level("tuned", "one thread, one element, block size tunable", partial(elementwise_naive, tuned=True)),
+)
 ROWS = (
     Level("naive", "one thread, one row", rows_naive),
     Level("shuffle", "one block a row, combined with warp shuffles", rows_block),
@@ -118,7 +122,7 @@ def menu_of(region: Region, target: Target = ANY, *, alone: bool = True) -> tupl
         alone: no other region is in the file, so that one more level costs little time.
     """
     if region.kind is Kind.ELEMENTWISE:
-        return ELEMENTWISE if all(region.is_flat(s.out) for s in region.stores) else ELEMENTWISE[:1]
+        return ELEMENTWISE if all(region.is_flat(s.out) for s in region.stores) else ELEMENTWISE_STRIDED
     if region.kind is Kind.PRODUCT:
         return products.menu(region, target)
     if region.kind is Kind.ATTENTION:
@@ -220,8 +224,8 @@ def _write(planner: Planner, levels: Sequence[Level], name: str, naming: Naming)
     pieces = []
     for n, (one, level) in enumerate(zip(planner.regions, levels, strict=True), 1):
         piece = level.write(one, f"{name}_{one.kind.value}{n}", naming, str(n))
-        if one.when:
-            piece.launches = [launch.only(one.when) for launch in piece.launches]
+        if one.wanted:
+            piece.launches = [launch.only(one.wanted) for launch in piece.launches]
         pieces.append(piece)
     return pieces
 

@@ -11,6 +11,8 @@ from tests.later import Later
 torch = Later("torch")
 derived = Later("cutegen_core.judge.reference_process.derived_values")
 expected = Later("cutegen_core.judge.reference_process.expected")
+values_of = Later("cutegen_core.judge.reference_process.values")
+worker = Later("cutegen_core.judge.reference_process.worker")
 
 
 def source(forward: str, inputs: str = "torch.randn(6, 40)", arguments: str = "x") -> str:
@@ -235,3 +237,26 @@ def test_attention_to_masked_keys_is_wrong_on_infinite_values_too():
         return torch.nn.functional.scaled_dot_product_attention(q, k, v)
 
     assert any(judge(ATTENTION, Values.INFINITE, ignores_mask, seed) > 0 for seed in range(20))
+
+
+def test_whole_numbers_that_nearly_all_are_equal_are_one_that_the_file_draws():
+    target = "torch.where(torch.rand(40) < 0.3, -100, torch.randint(0, 7, (40,)))"
+    text = source("torch.nn.functional.cross_entropy(x, t)", f"torch.randn(40, 7), {target}", "x, t")
+    for seed in range(20):
+        given = drawn(text, Values.HUB, seed).live.tensors["t"]
+        assert all(one == -100 or 0 <= one < 7 for one in given.tolist())
+
+
+def test_values_that_the_reference_refuses_say_nothing(tmp_path):
+    """It takes them at the seed that was tried, and fails at others."""
+    text = source("x * (1 / (len(set(t.tolist())) > 2))", "torch.randn(4), torch.randint(0, 9, (4,))", "x, t")
+    handler = worker.ReferenceHandler()
+    asked = {"operation": "expected", "source": text, "origin": "here", "derived": True, "digest": "", "samples": False}
+    reply = handler.handle({**asked, "values": Values.LOWEST.value, "seed": 5}).message
+    assert reply == {"expected": []}
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_bytes_of_what_is_no_longer_side_by_side(count):
+    strided = torch.arange(12.0).view(6, 2)[:count, 1]
+    assert values_of.to_bytes(strided).tobytes() == strided.clone().numpy().tobytes()

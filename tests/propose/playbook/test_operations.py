@@ -159,3 +159,14 @@ def test_a_step_of_a_recurrent_network_is_right(name: str, shared: SharedTools, 
     made = case(RECURRENT[name], {"R": 32, "C": 32}, {"R": 18, "C": 18})
     first, *_ = variants_of(made, shared, tmp_path)
     assert_right(made, (first,), made.workloads[:2], shared, tmp_path)
+
+
+def test_parts_of_which_nothing_is_left_are_not_launched(shared: SharedTools, tmp_path: Path) -> None:
+    results = "torch.cat((x, y), 1)[:, 3:-2] * 2, torch.diagonal(x + y, -3), torch.cumsum(x, 1)[:, 1:-1], x + 1"
+    made = case(results, {"R": 6, "C": 8}, {"R": 1, "C": 1})
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[:2], shared, tmp_path)
+
+
+def test_pieces_of_different_lengths_have_no_kernel(shared: SharedTools, tmp_path: Path) -> None:
+    with pytest.raises(NotInPlaybook, match="a split into pieces of different sizes"):
+        variants_of(case("x.chunk(2, 1)[0] * 2", {"R": 6, "C": 8}, {"R": 5, "C": 9}), shared, tmp_path)

@@ -327,6 +327,9 @@ AMONG_COLUMNS = {
     "no whole vectors, and no equal parts, with a scale of each row and one of each element of it": problem(
         "torch.softmax(x * u, 1) * s + w", {"R": 2, "C": 17, "D": 32801}, {"R": 3, "C": 18, "D": 37},
         x="torch.randn(R, C, D)", u="torch.rand(R, C, 1)", s="torch.randn(R, 1, 1)", w="torch.randn(C, 1)"),
+    "the largest of what has a weight of each channel and a scale of each row": problem(
+        "torch.amax(torch.relu(x * w) * s, 1)", {"R": 2, "C": 16, "D": 32801}, {"R": 3, "C": 18, "D": 37},
+        x="torch.randn(R, C, D)", w="torch.randn(C, 1)", s="torch.randn(R, C, 1)"),
     "a norm of halves, with a weight of each channel": problem(
         "x * torch.rsqrt(x.float().square().mean(1, keepdim=True) + 1e-5).half() * w", {"R": 1, "C": 20, "D": 65552},
         {"R": 2, "C": 130, "D": 24}, x="torch.randn(R, C, D).half()", w="torch.randn(C, 1).half()"),
@@ -337,7 +340,7 @@ AMONG_COLUMNS = {
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(name, marks=() if k < 2 else pytest.mark.thorough) for k, name in enumerate(AMONG_COLUMNS)]
+    "case", [pytest.param(name, marks=() if k < 3 else pytest.mark.thorough) for k, name in enumerate(AMONG_COLUMNS)]
 )
 def test_vectors_of_results_are_right(case: str, shared: SharedTools, tmp_path: Path) -> None:
     last = variants_of(AMONG_COLUMNS[case], shared, tmp_path, Target(DEVICE))[-1]
@@ -518,6 +521,15 @@ def test_a_reduction_over_everything_takes_several_blocks(shared: SharedTools, t
     for variant in variants_of(case, shared, tmp_path):
         first = kernel_file.parse(variant.source).plan(signature, DEVICE).launches[0]
         assert (first.grid[0] > 1) is (variant.name != "naive"), variant.name
+
+
+def test_a_dimension_of_one_element_at_the_end_is_no_strip(shared: SharedTools, tmp_path: Path) -> None:
+    case = problem("x[None, :, None] + y[:, None, None]", {"R": 512, "C": 1024}, {"R": 3, "C": 37},
+                   x="torch.randn(C)", y="torch.randn(R)")  # fmt: skip
+    signature = shared.reference(case, tmp_path).signature(case.workloads[0])
+    last = variants_of(case, shared, tmp_path)[-1]
+    (launch,) = kernel_file.parse(last.source).plan(signature, DEVICE).launches
+    assert prod(launch.grid) * prod(launch.block) <= 512 * 1024 / 4, "a thread has vectors"
 
 
 @pytest.mark.parametrize(

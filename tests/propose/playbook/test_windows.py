@@ -158,6 +158,38 @@ def test_one_variant_is_right_at_both_workloads(case: str, level: str, shared: S
     assert_level_right(CASES[case], level, ONE_LEVEL[case, level], shared, tmp_path)
 
 
+READ_TWICE = {
+    "a gate of its mean": "y * torch.sigmoid(y.mean((2, 3), keepdim=True).relu() * s)",
+    "a norm of it, and what follows": "y + F.hardswish(F.group_norm(y, 2).tanh() * s)",
+}
+
+
+@pytest.mark.parametrize("case", READ_TWICE)
+def test_a_convolution_that_is_read_twice_is_computed_once(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    forward = f"(lambda y: {READ_TWICE[case]})(F.conv2d(x, w, b))"
+    one = problem(
+        forward, IMAGE, SMALL, x=X2, w="torch.randn(O, C, K, K)", b="torch.randn(O)", s="torch.randn(O, 1, 1)"
+    )
+    variants = variants_of(one, shared, tmp_path)
+    signature = shared.reference(one, tmp_path).signature(one.workloads[0])
+    for variant in variants:
+        plan = kernel_file.parse(variant.source).plan(signature, DEVICE)
+        made = {launch.kernel.partition("<")[0] for launch in plan.launches if "_convolution" in launch.kernel}
+        assert len([name for name in made if not name.endswith(("_image", "_weight"))]) == 1, variant.name
+    assert_right(one, variants[:1], one.workloads, shared, tmp_path)
+
+
+def test_a_batch_norm_before_a_pooling_is_shared_by_many_blocks(shared: SharedTools, tmp_path: Path) -> None:
+    sizes = {"N": 64, "C": 4, "H": 64, "W": 64}
+    one = problem(
+        "F.max_pool2d(self.norm(x), 2)", sizes, {"N": 3, "C": 4, "H": 6, "W": 7}, "self.norm = nn.BatchNorm2d(C)", x=X2
+    )
+    signature = shared.reference(one, tmp_path).signature(one.workloads[0])
+    *_, last = variants_of(one, shared, tmp_path, Target(DEVICE))
+    launches = kernel_file.parse(last.source).plan(signature, DEVICE).launches
+    assert max(launch.grid[0] for launch in launches if "_rows" in launch.kernel) >= 256, "blocks, of 4 channels"
+
+
 @pytest.mark.parametrize(
     "case", [pytest.param(name, marks=() if name == "1 and 1.0" else pytest.mark.thorough) for name in NUMBERS]
 )

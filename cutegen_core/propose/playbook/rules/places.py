@@ -10,7 +10,6 @@ from cutegen_core.propose.playbook.pointwise import BINARY
 from cutegen_core.propose.playbook.triangles import triangle
 from cutegen_core.propose.playbook.values import (
     Value,
-    combined,
     compute,
     constant,
     diagonal,
@@ -54,9 +53,7 @@ def diagonal_from(x: Value, offset: int) -> Value:
     """Return the diagonal of the first two dimensions that begins so many columns, or -`offset` rows, further on."""
     if offset:
         axis, start = (1, extent(offset)) if offset > 0 else (0, extent(-offset))
-        whole = x.dims[axis]
-        left = combined(f"({whole.text} - {start.text})", whole, start, lambda n, first: n - first)
-        x = window(x, axis, start, left)
+        x = window(x, axis, start, x.dims[axis].less(start))
     return diagonal(x)
 
 

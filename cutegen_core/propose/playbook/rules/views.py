@@ -95,8 +95,7 @@ def _slice(call: OperationCall) -> Value:
     last = _position(end if isinstance(end, int) else whole.size, whole)
     if first.size == 0 and agree([last], [whole]):
         return x if step == 1 else stride(x, axis, int(step))
-    length = last if first.size == 0 else combined(f"({last.text} - {first.text})", last, first, operator.sub)
-    part = window(x, axis, first, length)
+    part = window(x, axis, first, last.less(first))
     return part if step == 1 else stride(part, axis, int(step))
 
 
@@ -108,8 +107,7 @@ def _position(index: int, whole: Extent) -> Extent:
     if isinstance(index, Sized) and 0 <= index < whole.size:
         return extent(index)
     if index < 0:
-        back = Extent(str(-index), -index)
-        return combined(f"({whole.text} - {back.text})", whole, back, lambda n, b: max(0, n - b))
+        return whole.less(Extent(str(-index), -index))
     if index >= whole.size:
         return whole
     two = Extent("2", 2)
@@ -169,7 +167,7 @@ def _split(call: OperationCall) -> dict[str, Value]:
 
 
 def _pieces(call: OperationCall, x: Value, axis: int, pieces: int, whole: Extent) -> dict[str, Value]:
-    if whole.size % pieces:
+    if any(size % pieces for size in (whole.size, *whole.everywhere)):
         raise not_in_playbook("a split into pieces of different sizes")
     length = Extent(f"({whole.text} // {pieces})", whole.size // pieces)
     starts = [Extent(f"{i} * {length.text}", i * length.size) for i in range(pieces)]

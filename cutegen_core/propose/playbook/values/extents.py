@@ -31,6 +31,19 @@ class Extent:
             return other
         return self if other.text == "0" else combined(f"({self.text} + {other.text})", self, other, operator.add)
 
+    def less(self, other: Extent) -> Extent:
+        """Return what is left without so much, as slices have it: nothing where that is more than there is."""
+        if other.text == "0":
+            return self
+        part_of_it = self.text in other.text  # as half of it is
+        text = f"({self.text} - {other.text})" if part_of_it else f"max({self.text} - {other.text}, 0)"
+        return combined(text, self, other, lambda whole, part: max(whole - part, 0))
+
+    @property
+    def may_be_none(self) -> bool:
+        """Tell whether there is nothing left at some sizes."""
+        return "max(" in self.text
+
     @property
     def everywhere(self) -> tuple[float, ...]:
         """Return what it is at every workload, of a constant only once; () where that is not known."""
