@@ -87,7 +87,7 @@ def test_minutes_count_while_the_session_works_and_end_it_between_calls(desk, se
     assert 0 < len(server.asked) < 9
     assert state.step.outcome is not None or state.step.calls == (), "it ended between calls"
     asked = len(server.asked)
-    state = desk.decide(session, DecisionKind.BUDGET, max_steps=9, max_minutes=0.012)
+    state = desk.decide(session, DecisionKind.BUDGET, max_steps=9, max_minutes=state.worked_s / 60 + 0.006)
     assert state.spent is Limit.MINUTES
     assert len(server.asked) > asked
 
