@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import prod
+from typing import TypeGuard
 
 from cutegen_core.propose.playbook.arrangement import arranged
 from cutegen_core.propose.playbook.domains import Domain, grouped, is_made_of, row_domain, share_rows, strips_domain
@@ -29,6 +30,7 @@ from cutegen_core.propose.playbook.values import (
     Load,
     Move,
     Product,
+    Reduce,
     Reshape,
     Scan,
     Value,
@@ -201,7 +203,7 @@ class Planner:
 
     def materialise(self, value: Value) -> Load:
         """Return a scratch tensor that holds `value`; reuse one that holds it already."""
-        if isinstance(value, Reshape):
+        if isinstance(value, Reshape) or _is_squeezed(value):
             return contiguous(self.materialise(value.operand).tensor, value.dtype, value.dims)
         if isinstance(value, Load) and value.tensor != POSITIONS:
             return value
@@ -244,7 +246,9 @@ class Planner:
         if isinstance(value, Move):
             return replace(value, operand=self._in_memory(value.operand))
         if isinstance(value, Viewed):
-            return value.view(self.materialise(value.operand))
+            seen = value.view(self.materialise(value.operand))
+            if all(stride.size >= 0 for stride in seen.strides):  # no kernel copies an operand backwards
+                return seen
         return self.materialise(value)
 
     def _region(self, values: Sequence[Value], stores: Sequence[Load]) -> Region:
@@ -376,6 +380,14 @@ def _accesses(terms: Terms, stores: Sequence[RegionResult]) -> list[TensorAccess
 def _access(store: Load, coordinates: Sequence[Coordinate]) -> TensorAccess:
     strides = {s: e for s, e in zip(coordinates, store.strides, strict=True) if s is not None}
     return TensorAccess(store.tensor, store.dtype, strides, store.offset)
+
+
+def _is_squeezed(value: Value) -> TypeGuard[Move]:
+    """Return whether the value is a reduction with dimensions of 1 left out, or more of them: memory is the same."""
+    if not isinstance(value, Move) or not isinstance(value.operand, Reduce):
+        return False
+    kept = [s for s, d in zip(value.sources, value.operand.dims, strict=True) if not d.single]
+    return kept == [k for k, d in enumerate(value.dims) if not d.single]
 
 
 def _strips_of(flat: Region, value: Value) -> Domain | None:

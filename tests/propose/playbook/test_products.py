@@ -122,6 +122,15 @@ def test_einstein_sums_are_products_and_sums(shared: SharedTools, tmp_path: Path
     right.assert_right(EINSUMS, naive, EINSUMS.workloads, shared, tmp_path)
 
 
+@pytest.mark.parametrize("level", ["tiled", pytest.param("3xTF32", marks=pytest.mark.thorough)])
+def test_parts_of_what_another_kernel_writes_are_operands(level: str, shared: SharedTools, tmp_path: Path) -> None:
+    """The second one, which lies backwards in memory, is copied first."""
+    forward = "torch.cumsum(a, 1)[:, 4:] @ b + torch.cumsum(a, 1).flip(1)[:, 4:] @ b"
+    made = problem(forward, LARGE, {"M": 33, "N": 37, "K": 24}, a="torch.randn(M, K)", b="torch.randn(K - 4, N)")
+    chosen = [v for v in right.variants_of(made, shared, tmp_path) if v.name == level]
+    right.assert_right(made, chosen, made.workloads[1:], shared, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("case", "level"),
     [pytest.param(*one, marks=() if one in BY_DEFAULT else pytest.mark.thorough) for one in RIGHT],
