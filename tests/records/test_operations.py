@@ -7,6 +7,7 @@ from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
 from cutegen_core.propose.playbook.rules import (
     RULES,
     SEVERAL,
+    cells,
     einsum,
     losses,
     normalisation,
@@ -220,4 +221,5 @@ def test_the_playbook_does_what_the_table_says():
     assert {OPERATIONS[name].flow for name in scans.RULES} == {Flow.SCAN}
     assert {OPERATIONS[name].flow for name in losses.RULES} == {Flow.LOSS, Flow.REDUCTION}
     assert {OPERATIONS[name].flow for name in views.RULES} <= VIEWS
-    assert {OPERATIONS[name].flow for name in SEVERAL} == {Flow.SPLIT, Flow.REDUCTION, Flow.SCAN}
+    assert {OPERATIONS[name].flow for name in SEVERAL} == {Flow.SPLIT, Flow.REDUCTION, Flow.SCAN, Flow.COMPOSITE}
+    assert {OPERATIONS[name].flow for name in cells.RULES} == {Flow.COMPOSITE}
