@@ -94,9 +94,9 @@ def find_size_slots(tree: ast.Module) -> Mapping[str, SizeSlot]:
             slots[slot.name] = slot
             known[slot.name] = slot.value
     for place in _places(tree):
-        inside = isinstance(place, ast.ClassDef)
+        inside, negated = isinstance(place, ast.ClassDef), _negated(place)
         for position, node in enumerate(_literals(place)):
-            if node in _negated(place):  # -100 marks something, and is no size
+            if id(node) in negated:  # -100 marks something, and is no size
                 continue
             slot = SizeSlot(f"{place.name}#{position}", _number(node, known), False, _span(node), inside=inside)
             slots[slot.name] = slot
@@ -280,8 +280,9 @@ def _literals(place: ast.FunctionDef | ast.ClassDef) -> list[ast.Constant]:
     return sorted(found, key=lambda n: (n.lineno, n.col_offset))
 
 
-def _negated(place: ast.AST) -> list[ast.expr]:
-    return [n.operand for n in ast.walk(place) if isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.USub)]
+def _negated(place: ast.AST) -> set[int]:
+    """Return the identities of what stands behind a minus sign."""
+    return {id(n.operand) for n in ast.walk(place) if isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.USub)}
 
 
 def _span(node: ast.expr) -> tuple[int, int, int, int]:

@@ -247,7 +247,7 @@ def test_whole_numbers_that_nearly_all_are_equal_are_one_that_the_file_draws():
         assert all(one == -100 or 0 <= one < 7 for one in given.tolist())
 
 
-def test_values_that_the_reference_refuses_say_nothing(tmp_path):
+def test_values_that_the_reference_refuses_say_nothing():
     """It takes them at the seed that was tried, and fails at others."""
     text = source("x * (1 / (len(set(t.tolist())) > 2))", "torch.randn(4), torch.randint(0, 9, (4,))", "x, t")
     asked = {"operation": "expected", "source": text, "origin": "here", "derived": True, "digest": "", "samples": False}
