@@ -5,7 +5,9 @@
    type, its static assertions included, but not called. No line moves: what is added stands in front of a line.
 2. CuTe asks variables which elements of a tuple are empty. NVRTC puts each into the cubin, which the driver links
    whenever it loads the module: thousands for a tensor-core kernel. Here types say it.
-3. Half of CuTe's text is about the matrix instructions of Hopper's warpgroups and of Blackwell. A program that names
+3. Layouts whose shapes and strides are constants are composed, inverted and completed by value: by one function of
+   `prelude/cutegen_static_layouts.cuh` each, where CuTe goes through dozens of types.
+4. Half of CuTe's text is about the matrix instructions of Hopper's warpgroups and of Blackwell. A program that names
    none of them is compiled without it.
 """
 
@@ -17,6 +19,7 @@ from pathlib import Path
 
 from cutegen_core.records.errors import MachineError
 
+STATIC_LAYOUTS = Path(__file__).parent / "prelude" / "cutegen_static_layouts.cuh"
 TESTED = "nvidia-cutlass==4.2.0.0"
 _WITH_STATIC_RESULTS = (
     "composition", "complement", "right_inverse", "left_inverse", "coalesce", "coalesce_x", "composition_impl",
@@ -45,7 +48,26 @@ _STORAGE = (
 _REFERENCE = {"cr": "const&", "r": "&", "rr": "&&"}
 
 _LAYOUT, _TUPLE = "cute/layout.hpp", "cute/container/tuple.hpp"
-CHANGES = {_LAYOUT: 33, _TUPLE: 5}
+_BY_VALUE = {
+    ("coalesce", "Layout const& layout"): (
+        "Known<Shape, Stride>", "Written<by_value::Join<Shape, Stride, false>>{}",
+    ),
+    ("coalesce_x", "Layout const& layout"): (
+        "Known<Shape, Stride>", "Written<by_value::Join<Shape, Stride, true>>{}",
+    ),
+    ("right_inverse", "Layout const& layout"): (
+        "Known<Shape, Stride>", "Written<by_value::Invert<Shape, Stride>>{}",
+    ),
+    ("composition", "Layout const& lhs, Layout const& rhs"): (
+        "KnownComposed<LShape, LStride, RShape, RStride>", "Composed<LShape, LStride, RShape, RStride>::get()",
+    ),
+    ("complement", "Layout const& layout, CoTarget const& cotarget"): (
+        "KnownComplete<Shape, Stride, CoTarget>", "Written<by_value::Complete<Shape, Stride, CoTarget::value>>{}",
+    ),
+}  # fmt: skip
+"""A function's name and parameters -> which condition of the header tells that its result is known, and the result."""
+_BEGIN = "\n\nnamespace cute\n"
+CHANGES = {_LAYOUT: 34, _TUPLE: 5}
 """Headers that are rewritten -> how many places of the tested version."""
 
 _MATRIX = (
@@ -85,7 +107,11 @@ def rewrite(header: str, text: str) -> str:
     Raises:
         MachineError: it differs from that of the tested version.
     """
-    lean, changed = _FUNCTION.subn(_wrap, text) if header == _LAYOUT else _ELEMENT.subn(_simplify_tuple, text)
+    if header == _TUPLE:
+        lean, changed = _ELEMENT.subn(_simplify_tuple, text)
+    else:
+        lean, changed = _FUNCTION.subn(_wrap, text.replace(_BEGIN, f"\n#include <{STATIC_LAYOUTS.name}>{_BEGIN[1:]}"))
+        changed += text.count(_BEGIN)
     if changed != CHANGES[header]:
         raise MachineError(f"{header} does not read as in the tested version. Install it: pip install {TESTED}")
     return lean
@@ -102,10 +128,12 @@ def _wrap(function: re.Match[str]) -> str:
     call = f"computed_{name}{f'<{explicit}>' if explicit else ''}({', '.join(_PARAMETER.findall(plain))})"
     written = function[0].replace(f"\n{name}(", f"\ncomputed_{name}(")
     signature = f"{head} CUTE_HOST_DEVICE constexpr auto"
+    known, result = _BY_VALUE.get((name, plain), ("", ""))
+    by_value = f"if constexpr (by_value::{known}::value) {{ return by_value::{result}; }} else " if known else ""
     return (
-        f"{signature} computed_{name}({parameters}); {signature} {name}({parameters}) {{ using R = decltype({call}); "
-        f"if constexpr (is_static<R>::value) {{ return R{{}}; }} else {{ return {call}; }} CUTE_GCC_UNREACHABLE; }} "
-        f"{written}"
+        f"{signature} computed_{name}({parameters}); {signature} {name}({parameters}) {{ {by_value}{{ "
+        f"using R = decltype({call}); if constexpr (is_static<R>::value) {{ return R{{}}; }} else {{ return {call}; }} "
+        f"}} CUTE_GCC_UNREACHABLE; }} {written}"
     )
 
 

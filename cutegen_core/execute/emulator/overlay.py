@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Mapping
 from importlib import resources
@@ -86,6 +87,7 @@ def generate(include: Path, target: Path) -> None:
         destination = target / name
         destination.parent.mkdir(parents=True, exist_ok=True)
         destination.write_text(f'#line 1 "{source}"\n{rewritten.text}')
+    shutil.copy(lean_cute.STATIC_LAYOUTS, target)
 
 
 def generate_vectors(cuda_include: Path, target: Path) -> None:
