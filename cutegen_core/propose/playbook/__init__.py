@@ -22,7 +22,7 @@ from cutegen_core.propose.playbook.lowering import lower
 from cutegen_core.propose.playbook.regions import Planner
 from cutegen_core.propose.playbook.serving.writing import ServingLevel, write
 from cutegen_core.propose.playbook.target import ANY, Target
-from cutegen_core.propose.playbook.values import NotInPlaybook, Value, plain
+from cutegen_core.propose.playbook.values import NotInPlaybook, Value, deep, plain
 from cutegen_core.propose.playbook.variants import Variant, write_variants
 from cutegen_core.propose.playbook.words.redirects import redirect, understood
 from cutegen_core.records.graph import Graph
@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 
+@deep()
 def propose(
     graph: Graph, signature: Signature, name: str, target: Target = ANY, others: Sequence[Traced] = ()
 ) -> tuple[Variant, ...]:
@@ -85,6 +86,7 @@ class Coverage(NamedTuple):
     missing: str = ""
 
 
+@deep()
 def cover(graph: Graph, signature: Signature, target: Target = ANY, others: Sequence[Traced] = ()) -> Coverage:
     """Return which families recognise a reference, or why none does."""
     try:

@@ -7,7 +7,7 @@ elements, one for each element or one for each row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cutegen_core.propose.playbook.terms import Coordinate
@@ -25,6 +25,7 @@ from cutegen_core.propose.playbook.values import (
     Viewed,
     agree,
     reductions,
+    walk,
 )
 
 _OWN_REGION = (Accumulated, DotProductAttention, Reshape, Viewed, Join, Taken)
@@ -66,7 +67,7 @@ class Domain:
 
     def holds(self, value: Value) -> bool:
         """Return whether the value is computed within a row, with no tensor between."""
-        inner = list(_parts(value))
+        inner = list(walk(value, Compute, Move, Reduce))
         plain = not any(isinstance(v, _OWN_REGION) for v in inner)
         own = all(agree(v.operand.dims, self.dims) and v.axes == self.axes for v in inner if isinstance(v, Reduce))
         return plain and own and self.coordinates(value) is not None
@@ -119,17 +120,8 @@ def share_rows(value: Value, other: Value) -> bool:
 
 def is_made_of(value: Value, other: Value) -> bool:
     """Return whether a value of reductions, views and arithmetic has another one in it; of any other, it may have."""
-    pending, seen = [value], set[int]()
-    while pending:
-        one = pending.pop()
-        if id(one) in seen:
-            continue
-        if one == other or isinstance(one, Accumulated | DotProductAttention | Join | Taken):
-            return True
-        seen.add(id(one))
-        operands = one.operands if isinstance(one, Compute) else ()
-        pending += (one.operand,) if isinstance(one, Move | Reduce | Reshape | Viewed) else operands
-    return False
+    parts = walk(value, Compute, Move, Reduce, Reshape, Viewed)
+    return any(part is other or isinstance(part, Accumulated | DotProductAttention | Join | Taken) for part in parts)
 
 
 def _group(values: Sequence[Value], positions: Sequence[int]) -> list[int]:
@@ -151,18 +143,10 @@ def _group(values: Sequence[Value], positions: Sequence[int]) -> list[int]:
 
 
 def _is_pointwise(value: Value) -> bool:
-    return not any(isinstance(v, (*_OWN_REGION, Reduce)) for v in _parts(value))
+    return not any(isinstance(v, (*_OWN_REGION, Reduce)) for v in walk(value, Compute, Move, Reduce))
 
 
 def _over(dims: Sequence[Extent], axes: Sequence[int], full: bool) -> Domain:
     names: dict[int, Coordinate] = {axis: f"r{j}" for j, axis in enumerate(axes)}
     symbols = [names.get(k, f"o{k}" if full or not d.single else None) for k, d in enumerate(dims)]
     return Domain(tuple(dims), tuple(symbols))
-
-
-def _parts(value: Value) -> Iterator[Value]:
-    yield value
-    operands = value.operands if isinstance(value, Compute) else ()
-    inner = (value.operand,) if isinstance(value, Move | Reduce) else operands
-    for operand in inner:
-        yield from _parts(operand)

@@ -19,7 +19,7 @@ from typing import TypeGuard
 from cutegen_core.propose.playbook.arrangement import arranged
 from cutegen_core.propose.playbook.domains import Domain, grouped, is_made_of, row_domain, share_rows, strips_domain
 from cutegen_core.propose.playbook.naming import fresh
-from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms, accumulated
+from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms
 from cutegen_core.propose.playbook.triangles import KeptTriangle, has_zeros, kept_of
 from cutegen_core.propose.playbook.values import (
     POSITIONS,
@@ -259,7 +259,7 @@ class Planner:
         domain = row_domain(first)
         if domain is not None:
             return self._over_rows(Kind.ROWS, domain, values, stores)
-        sums = None if list(reductions(first)) else accumulated(first)
+        sums = None if list(reductions(first)) else first.accumulated
         if isinstance(sums, Scan):
             return self._scan(first, sums, stores[0])
         if isinstance(sums, Product):

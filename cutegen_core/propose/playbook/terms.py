@@ -8,7 +8,7 @@ which puts it into a scratch buffer written by a kernel of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cutegen_core.propose.playbook.pointwise import fill, literal
@@ -32,6 +32,7 @@ from cutegen_core.propose.playbook.values import (
     agree,
     reductions,
     repeats,
+    walk,
 )
 
 Coordinate = str | None
@@ -105,6 +106,7 @@ class Terms:
     takes: bool = False
     pointers: dict[str, str] = field(default_factory=dict)
     _known: dict[tuple[object, ...], str] = field(default_factory=dict)
+    _found: dict[tuple[Value, tuple[Coordinate, ...]], str] = field(default_factory=dict)
 
     @property
     def reduced(self) -> tuple[str, ...]:
@@ -117,6 +119,12 @@ class Terms:
 
     def at(self, value: Value, coordinates: Sequence[Coordinate]) -> str:
         """Return the name (or literal) of `value` at these coordinates."""
+        key = (value, tuple(coordinates))
+        if key not in self._found:
+            self._found[key] = self._made(value, coordinates)
+        return self._found[key]
+
+    def _made(self, value: Value, coordinates: Sequence[Coordinate]) -> str:
         match value:
             case Constant():
                 return literal(value.number, COMPUTE_TYPE[value.dtype])
@@ -144,10 +152,10 @@ class Terms:
 
     def _follows_another(self, value: Compute) -> bool:
         """Return whether another kernel adds up what the value is made of, and can compute the rest of it, too."""
-        parts = list(_parts(value))
-        own = any(part is self.accumulator for part in parts)
-        reduced = any(isinstance(part, Reduce) for part in parts)
-        return accumulated(value) is not None and not own and not reduced
+        if value.accumulated is None:
+            return False
+        parts = walk(value, Compute, Move)
+        return not any(part is self.accumulator or isinstance(part, Reduce) for part in parts)
 
     def _size(self, value: Size) -> str:
         ctype = COMPUTE_TYPE[value.dtype]
@@ -265,21 +273,3 @@ def _aligned(operand: Value, whole: Value, coordinates: Sequence[Coordinate]) ->
     lead = len(whole.dims) - len(operand.dims)
     pairs = zip(operand.dims, whole.dims[lead:], coordinates[lead:], strict=True)
     return [None if repeats(own, full) else c for own, full, c in pairs]
-
-
-def accumulated(value: Value) -> Accumulated | None:
-    """Return the first product, convolution or pooling that `value` is made of element by element."""
-    if isinstance(value, Accumulated):
-        return value
-    if isinstance(value, Compute):
-        found = (accumulated(o) for o in value.operands if agree(o.dims, value.dims))
-        return next((p for p in found if p is not None), None)
-    return None
-
-
-def _parts(value: Value) -> Iterator[Value]:
-    """Yield the value and what it is computed from element by element; of a view, what it is a view of."""
-    yield value
-    operands = value.operands if isinstance(value, Compute) else (value.operand,) if isinstance(value, Move) else ()
-    for operand in operands:
-        yield from _parts(operand)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cutegen_core.propose.playbook.values import Compute, Constant, Move, Value, compute, constant, position
+from cutegen_core.propose.playbook.values import Compute, Constant, Move, Value, compute, constant, position, walk
 
 _CODE = "{0} ? {1} : {T}(0)"
 _KEPT = {comparison: f"{{1}} - {{0}} {comparison} {{2}}" for comparison in (">=", "<=", "==")}
@@ -66,13 +65,4 @@ def _triangle_of(value: Compute) -> KeptTriangle | None:
 
 
 def _has(value: Value, inner: Value) -> bool:
-    return any(part is inner for part in _parts(value))
-
-
-def _parts(value: Value) -> Iterator[Value]:
-    yield value
-    if isinstance(value, Compute):
-        for operand in value.operands:
-            yield from _parts(operand)
-    elif isinstance(value, Move):
-        yield from _parts(value.operand)
+    return any(part is inner for part in walk(value, Compute, Move))

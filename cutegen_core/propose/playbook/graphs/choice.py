@@ -9,12 +9,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from math import prod
 from typing import Any
 
-from cutegen_core.propose.playbook.terms import accumulated
 from cutegen_core.propose.playbook.values import (
     ONE,
     Compute,
@@ -22,7 +20,10 @@ from cutegen_core.propose.playbook.values import (
     Reduce,
     Reshape,
     Value,
+    made_of,
     reductions,
+    shared,
+    walk,
 )
 
 _BLOCKS = 256
@@ -99,45 +100,32 @@ def _once(whole: Compute) -> Compute:
 
     The other kernel would compute it again, else: in `x * gate(pooled(x))` of a convolution x both factors need x.
     """
-    if accumulated(whole) is None or any(reductions(whole)):
+    if whole.accumulated is None or any(reductions(whole)):
         return whole
     return _apart_in(whole, _behind_other_kernels(whole))
 
 
-def _apart_in(value: Compute, behind: set[int]) -> Compute:
+def _apart_in(value: Compute, behind: set[Value]) -> Compute:
     """Return the value with parts of it that another kernel adds up, as large as can be, as tensors if `behind`."""
 
+    @shared
     def of(operand: Value) -> Value:
-        if accumulated(operand) is None:
+        if operand.accumulated is None:
             return operand
-        if id(operand) in behind:
+        if operand in behind:
             return Reshape(operand.dims, operand.dtype, operand)
-        return _apart_in(operand, behind) if isinstance(operand, Compute) else operand
+        return within(operand) if isinstance(operand, Compute) else operand
 
-    return replace(value, operands=tuple(map(of, value.operands)))
+    def within(one: Compute) -> Compute:
+        return replace(one, operands=tuple(map(of, one.operands)))
 
-
-def _behind_other_kernels(value: Value) -> set[int]:
-    """Return the identities of what the value is made of, other than element by element."""
-    pending, seen, behind = [(value, False)], set[tuple[int, bool]](), set[int]()
-    while pending:
-        one, through = pending.pop()
-        if (id(one), through) in seen:
-            continue
-        seen.add((id(one), through))
-        behind |= {id(one)} if through else set()
-        through |= not isinstance(one, Compute)
-        pending += [(inner, through) for inner in _inner(one)]
-    return behind
+    return within(value)
 
 
-def _inner(held: Value | tuple[object, ...]) -> Iterator[Value]:
-    """Yield the values that a value, or a tuple of them, is made of."""
-    for part in held if isinstance(held, tuple) else [getattr(held, f.name) for f in fields(held)]:
-        if isinstance(part, Value):
-            yield part
-        elif isinstance(part, tuple):
-            yield from _inner(part)
+def _behind_other_kernels(value: Value) -> set[Value]:
+    """Return what the value is made of, other than element by element."""
+    kernels = [part for part in walk(value, Compute) if not isinstance(part, Compute)]
+    return set(walk([inner for kernel in kernels for inner in made_of(kernel)], Value))
 
 
 def _pays_in_memory(value: DotProductAttention) -> bool:

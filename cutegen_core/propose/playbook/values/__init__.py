@@ -59,6 +59,7 @@ from cutegen_core.propose.playbook.values.shaping import (
     squeeze_all,
     unsqueeze,
 )
+from cutegen_core.propose.playbook.values.sharing import deep, made_of, shared, walk
 
 __all__ = [
     "COMPUTE_TYPE",
@@ -91,6 +92,7 @@ __all__ = [
     "compute",
     "constant",
     "contiguous",
+    "deep",
     "diagonal",
     "expand",
     "extent",
@@ -98,6 +100,7 @@ __all__ = [
     "flip",
     "is_constant",
     "load",
+    "made_of",
     "permute",
     "plain",
     "position",
@@ -108,11 +111,13 @@ __all__ = [
     "repeats",
     "reshape",
     "reshaped",
+    "shared",
     "squeeze",
     "squeeze_all",
     "stride",
     "text_of",
     "unsqueeze",
+    "walk",
     "window",
     "windows",
 ]

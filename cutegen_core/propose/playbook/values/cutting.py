@@ -29,6 +29,7 @@ from cutegen_core.propose.playbook.values.nodes import (
 )
 from cutegen_core.propose.playbook.values.reshaping import parts_of, reshaped
 from cutegen_core.propose.playbook.values.shaping import unsqueeze
+from cutegen_core.propose.playbook.values.sharing import shared
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ def diagonal(value: Value) -> Value:
     return _viewed(value, dims, view)
 
 
+@shared
 def windows(value: Value, axis: int, length: int, step: int) -> Value:
     """Return windows of `length` positions along a dimension, each `step` behind the one before, as one more dimension.
 
@@ -110,6 +112,7 @@ def _windows_along(operand: Value, whole: Value, axis: int, length: int, step: i
     return windows(operand, own, length, step)
 
 
+@shared
 def _cut(value: Value, axis: int, cut: _Cut) -> Value:
     """Return the value with a part of one dimension."""
     dims = (*value.dims[:axis], cut.length, *value.dims[axis + 1 :])
@@ -172,6 +175,7 @@ def _cut_factor(factor: Value, axis: int, cut: _Cut, product: Product) -> Value:
     return _cut(factor, own, cut)
 
 
+@shared
 def flip(value: Value, axis: int) -> Value:
     """Return the elements in the opposite order along a dimension; twice is not at all."""
     axis %= len(value.dims)

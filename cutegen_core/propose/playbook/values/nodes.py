@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 from cutegen_core.propose.playbook.values.extents import (
     ZERO,
     Extent,
+    agree,
 )
 
 COMPUTE_TYPE = {
@@ -39,6 +41,11 @@ class Value:
     @property
     def numel(self) -> int:
         return prod(self.sizes)
+
+    @property
+    def accumulated(self) -> Accumulated | None:
+        """Return the first product, convolution or pooling that this is made of element by element."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +87,11 @@ class Compute(Value):
     code: str
     operands: tuple[Value, ...]
 
+    @cached_property
+    def accumulated(self) -> Accumulated | None:
+        found = (o.accumulated for o in self.operands if agree(o.dims, self.dims))
+        return next((part for part in found if part is not None), None)
+
 
 @dataclass(frozen=True, eq=False)
 class Move(Value):
@@ -101,6 +113,10 @@ class Reduce(Value):
 @dataclass(frozen=True, eq=False)
 class Accumulated(Value):
     """What a kernel of its own adds up; what follows element by element is computed there, too."""
+
+    @property
+    def accumulated(self) -> Accumulated | None:
+        return self
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from cutegen_core.propose.playbook.values.extents import (
 )
 from cutegen_core.propose.playbook.values.nodes import Compute, Load, Move, Reshape, Value
 from cutegen_core.propose.playbook.values.shaping import compute, contiguous, squeeze_all
+from cutegen_core.propose.playbook.values.sharing import shared
 
 
 def reshape(value: Value, sizes: Sequence[int], inferred: int = -1) -> Value:
@@ -30,6 +31,7 @@ def plain(value: Value) -> Value:
     return value
 
 
+@shared
 def reshaped(value: Value, dims: tuple[Extent, ...]) -> Value:
     """Return the same elements, row-major, in these extents; a view of memory where it can be one."""
     value = plain(value)

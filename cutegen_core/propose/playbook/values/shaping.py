@@ -23,6 +23,7 @@ from cutegen_core.propose.playbook.values.nodes import (
     Size,
     Value,
 )
+from cutegen_core.propose.playbook.values.sharing import walk
 
 
 def load(tensor: str, dtype: str, shape: Sequence[int]) -> Load:
@@ -109,13 +110,7 @@ def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value
 
 def reductions(value: Value) -> Iterator[Reduce]:
     """Yield the reductions under `value`, outermost first, without those inside them."""
-    if isinstance(value, Reduce):
-        yield value
-    elif isinstance(value, Compute):
-        for operand in value.operands:
-            yield from reductions(operand)
-    elif isinstance(value, Move):
-        yield from reductions(value.operand)
+    return (part for part in walk(value, Compute, Move) if isinstance(part, Reduce))
 
 
 def squeeze_all(value: Value) -> Value:
