@@ -19,14 +19,7 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensor,
-    FakeTensorMode,
-    UnsupportedFakeTensorException,
-    UnsupportedOperatorException,
-)
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -38,9 +31,6 @@ from cutegen_core.judge.reference_process.reduction import Cost, Forward, Forwar
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
 from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
-
-_WITHOUT_VALUES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException,
-                   UnsupportedOperatorException)  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -61,12 +51,6 @@ def signature_of(live: Live) -> Signature:
     except Exception as error:
         raise ProblemError(describe(error, live.origin)) from error
     return Signature(live.specs(), output_specs(outputs, live.origin), dict(live.scalars))
-
-
-def needs_values(error: ProblemError) -> bool:
-    """Return whether `forward` failed only because fake tensors have no values, so that a real run may succeed."""
-    cause = error.__cause__
-    return isinstance(cause, _WITHOUT_VALUES) or ".numpy()" in str(cause) or "data-dependent" in str(cause).lower()
 
 
 def forward_of(live: Live) -> Forward:

@@ -31,6 +31,7 @@ from cutegen_core.judge.reference_process.derived_values import Basis
 from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.expected import Expected, expect, run, run_rounded
 from cutegen_core.judge.reference_process.file_process import FileReply, receive_request, send_reply
+from cutegen_core.judge.reference_process.loading.known_values import needs_values
 from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate, out_of_memory
 from cutegen_core.judge.reference_process.reduction import Forward
 from cutegen_core.machine.worker import Message
@@ -164,7 +165,7 @@ def trace_signature(source: str, origin: str) -> Signature:
             return tracing.signature_of(live)
         except ProblemError as error:
             size = sum(spec.nbytes for spec in live.specs())
-            if not tracing.needs_values(error):
+            if not needs_values(error):
                 raise
             if size > _SMALL_BYTES:
                 what = f"with {size / (1 << 30):.1f} GiB of inputs, traced without values"
@@ -181,7 +182,7 @@ class _TorchProbe:
             try:
                 return tracing.forward_of(live)
             except ProblemError as error:
-                if not tracing.needs_values(error) or sum(spec.nbytes for spec in live.specs()) > _SMALL_BYTES:
+                if not needs_values(error) or sum(spec.nbytes for spec in live.specs()) > _SMALL_BYTES:
                     raise
         # a forward that needs values cannot be counted on fake tensors; its inputs are small, so run it
         return tracing.forward_of(instantiate(source, origin))

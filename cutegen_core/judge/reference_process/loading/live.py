@@ -31,6 +31,7 @@ from torch.utils import _pytree as pytree
 
 from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.loading.contract_names import Names, leaf_names, module_numbers
+from cutegen_core.judge.reference_process.loading.known_values import KnownValues, needs_values
 from cutegen_core.judge.reference_process.loading.nesting import opened
 from cutegen_core.judge.reference_process.loading.own_device import on_own_device
 from cutegen_core.records.errors import ProblemError
@@ -110,6 +111,17 @@ def instantiate(source: str, origin: str, seed: int = 0) -> Live:
     Raises:
         ProblemError: the file's own code raised; the text carries its line.
     """
+    try:
+        return _instantiate(source, origin, seed)
+    except ProblemError as error:
+        if not needs_values(error):
+            raise
+    # It reads values, perhaps of short ranges only.
+    with KnownValues():  # type: ignore[no-untyped-call]
+        return _instantiate(source, origin, seed)
+
+
+def _instantiate(source: str, origin: str, seed: int) -> Live:
     try:
         with on_own_device():
             module = _execute(source, origin)
