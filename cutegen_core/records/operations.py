@@ -201,6 +201,7 @@ _BY_TRAITS: tuple[tuple[Traits, str], ...] = (
         "_upsample_nearest_exact2d _upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_bicubic2d "
         "upsample_trilinear3d",
     ),
+    (Traits(Flow.MOVE, 1, linear=True), "diff"),
     (Traits(Flow.MOVE, sparse=True), "one_hot"),
     (Traits(Flow.MOVE, 9), "glu"),
     (Traits(Flow.EXPANSION, 1, linear=True), "outer kron"),

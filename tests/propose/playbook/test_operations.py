@@ -86,6 +86,19 @@ OTHERS = {
         "F.pad(x, (0, 3, 2, 0), value=1.5), torch.roll(x, 3, 1), torch.roll(x, -2, 0), x.repeat(2, 3), "
         "x[:1].repeat(R, 1), x.repeat_interleave(3, 1)"
     ),
+    "edges of their own": (
+        "F.pad(x[None, None], (2, 1, 3, 0), mode='reflect') * 2, F.pad(x[None, None], (0, 2, 1, 3), mode='replicate'), "
+        "F.pad(x[None, None], (2, 3, 1, 0), mode='circular'), F.pad(torch.cumsum(x, 1)[None], (3, 0), mode='reflect')"
+    ),
+    "differences and turns": (
+        "torch.diff(x), torch.diff(x, n=2, dim=0) * 2, torch.diff(torch.cumsum(x, 1), dim=1), torch.rot90(x), "
+        "torch.rot90(x, -1), torch.rot90(x[None] + 1, 2, (1, 2)), x * torch.linspace(-1, 0.5, x.shape[1]), "
+        "torch.linspace(0, 1, 7) + 0, torch.linspace(2, 3, 1) * 2"
+    ),
+    "contracted": (
+        "torch.tensordot(x, y, dims=([1], [1])), torch.tensordot(x[None], y, dims=([2, 1], [1, 0])) * 2, "
+        "torch.linalg.multi_dot([x, y.t(), p]), torch.linalg.multi_dot([x, y.t(), p, w])"
+    ),
     "distances": "torch.cdist(x, y) + 1, torch.cdist(x[None], y[None, : R // 2], p=1.0)",
     "drawn out and shuffled": (
         "F.interpolate(x[None, None], scale_factor=2) * 2, F.interpolate(x[None], size=4 * C), "

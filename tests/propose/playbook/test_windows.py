@@ -265,7 +265,7 @@ def test_the_family_agrees(case: str, shared: SharedTools, tmp_path: Path) -> No
     ("forward", "reason"),
     [
         ("F.adaptive_avg_pool2d(x, (4, 1))", "to 4 places, whose windows differ in size, is not in the playbook"),
-        ("F.max_pool2d(x, 2, return_indices=True)[1]", "the second result of an operation"),
+        ("F.max_pool2d(x, 2, return_indices=True)[1]", "result 1 of 'max_pool2d_with_indices'"),
         ("F.conv2d(x.long(), w.long())", "a convolution of int64 is not in the playbook"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Rule of Einstein sums: operands two by two from the left, as torch contracts them, each pair as one product."""
+"""Rules of Einstein sums, contracted two by two from the left as torch does, and of products of several matrices."""
 
 from __future__ import annotations
 
@@ -46,12 +46,45 @@ def _einsum(call: OperationCall) -> Value:
     inputs, out = _letters(equation.replace(" ", ""), [len(value.dims) for value in values])
     if any(len(set(letters)) < len(letters) for letters in inputs):
         raise not_in_playbook(f"einsum '{equation}', which takes a diagonal,")
+    return _contracted(inputs, values, out, call.node.dtype)
+
+
+def _contracted(inputs: list[str], values: Sequence[Value], out: str, dtype: str) -> Value:
     operands = [Indexed(*pair) for pair in zip(inputs, values, strict=True)]
     needed = [out + "".join(inputs[:k] + inputs[k + 1 :]) for k in range(len(inputs))]
     first, *others = (one.summed(letters) for one, letters in zip(operands, needed, strict=True))
     for k, other in enumerate(others, 2):
-        first = _contract(first, other, out + "".join(inputs[k:]), call.node.dtype)
+        first = _contract(first, other, out + "".join(inputs[k:]), dtype)
     return first.at(out)
+
+
+def _tensordot(call: OperationCall) -> Value:
+    a, b = call.tensor(0), call.tensor(1)
+    summed_a, summed_b = ([axis % len(v.dims) for axis in call.integers(i)] for v, i in ((a, 2), (b, 3)))
+    left, right = list(ascii_letters[: len(a.dims)]), list(ascii_letters[len(a.dims) : len(a.dims) + len(b.dims)])
+    for one, other in zip(summed_a, summed_b, strict=True):
+        right[other] = left[one]
+    out = [x for k, x in enumerate(left) if k not in summed_a] + [x for k, x in enumerate(right) if k not in summed_b]
+    return _contracted(["".join(left), "".join(right)], [a, b], "".join(out), call.node.dtype)
+
+
+def _multi_dot(call: OperationCall) -> Value:
+    """Return the product of several matrices, in the order that takes the fewest operations, as torch does."""
+    tensors = call.operand(0)
+    parts = [call.values[t.node] for t in tensors if isinstance(t, Ref)] if isinstance(tensors, tuple) else []
+    return _chained(parts, call.node.dtype)[1]
+
+
+def _chained(parts: Sequence[Value], dtype: str) -> tuple[int, Value]:
+    """Return the multiplications of the cheapest order, and the product."""
+    if len(parts) == 1:
+        return 0, parts[0]
+    ways = []
+    for k in range(1, len(parts)):
+        (before, left), (after, right) = _chained(parts[:k], dtype), _chained(parts[k:], dtype)
+        ways.append((before + after + left.numel * (right.sizes[-1] if len(right.dims) > 1 else 1), k, left, right))
+    cost, _, left, right = min(ways, key=lambda way: way[:2])
+    return cost, matmul(left, right, dtype)
 
 
 def _letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
@@ -94,4 +127,4 @@ def _as_one(value: Value, first: int, many: int) -> Value:
     return reshaped(value, (*dims[:first], product(dims[first : first + many]), *dims[first + many :]))
 
 
-RULES: Mapping[str, Rule] = {"einsum": _einsum}
+RULES: Mapping[str, Rule] = {"einsum": _einsum, "tensordot": _tensordot, "linalg_multi_dot": _multi_dot}

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
-from cutegen_core.propose.playbook.formulas import apply, cast, mul
+from cutegen_core.propose.playbook.formulas import apply, cast, mul, sub
 from cutegen_core.propose.playbook.values import (
+    ONE,
     ZERO,
     Constant,
     Extent,
@@ -80,10 +81,11 @@ def _joined_along(axis: int) -> Rule:
 
 
 def _pad(call: OperationCall) -> Value:
-    """Return the operand between pieces of one number; what is padded by a negative number of elements is cut."""
+    """Return the operand between pieces of one number, or of its own elements; a negative number of elements is cut."""
     x, amounts = call.tensor(0), call.integers(1, "pad")
     mode, number = ("constant", 2) if call.node.op.endswith("constant_pad_nd") else (call.operand(2, "mode"), 3)
-    if mode not in (None, "constant"):
+    edge = _EDGES.get(str(mode or "constant"))
+    if edge is None:
         raise not_in_playbook(f"padding of mode {mode!r}")
     value = call.operand(number, "value")
     filling = constant(value if isinstance(value, int | float) else 0, x.dtype)
@@ -94,14 +96,53 @@ def _pad(call: OperationCall) -> Value:
             cut = Extent(f"({x.dims[axis].text} - {max(-before, 0) + max(-after, 0)})",
                          x.sizes[axis] - max(-before, 0) - max(-after, 0))  # fmt: skip
             x = window(x, axis, Extent(str(max(-before, 0)), max(-before, 0)), cut)
-        edges = [_filled(filling, x, axis, extent(n)) if n > 0 else None for n in (before, after)]
+        edges = [
+            edge(x, axis, extent(n), filling, last) if n > 0 else None for n, last in ((before, False), (after, True))
+        ]
         pieces = [piece for piece in (edges[0], x, edges[1]) if piece is not None]
         x = join(pieces, axis) if len(pieces) > 1 else x
     return x
 
 
-def _filled(filling: Value, like: Value, axis: int, length: Extent) -> Value:
-    return expand(filling, (*like.dims[:axis], length, *like.dims[axis + 1 :]))
+def _filled(x: Value, axis: int, length: Extent, filling: Value, last: bool) -> Value:
+    return expand(filling, (*x.dims[:axis], length, *x.dims[axis + 1 :]))
+
+
+def _replicated(x: Value, axis: int, length: Extent, filling: Value, last: bool) -> Value:
+    edge = window(x, axis, x.dims[axis].less(ONE) if last else ZERO, ONE)
+    return expand(edge, (*x.dims[:axis], length, *x.dims[axis + 1 :]))
+
+
+def _reflected(x: Value, axis: int, length: Extent, filling: Value, last: bool) -> Value:
+    return flip(window(x, axis, x.dims[axis].less(length.plus(ONE)) if last else ONE, length), axis)
+
+
+def _circular(x: Value, axis: int, length: Extent, filling: Value, last: bool) -> Value:
+    return window(x, axis, ZERO if last else x.dims[axis].less(length), length)
+
+
+_EDGES = {"constant": _filled, "replicate": _replicated, "reflect": _reflected, "circular": _circular}
+"""What stands before the first and behind the last elements of a dimension, by the mode of padding."""
+
+
+def _diff(call: OperationCall) -> Value:
+    x, times, axis = call.tensor(0), int(call.number(1, "n", 1)), int(call.number(2, "dim", -1))
+    if x.dtype == "bool" or call.has(3, "prepend") or call.has(4, "append"):
+        raise not_in_playbook("differences of truth values, or with elements before or behind")
+    for _ in range(times):
+        less = x.dims[axis].less(ONE)
+        x = sub(window(x, axis, ONE, less), window(x, axis, ZERO, less))
+    return x
+
+
+def _rot90(call: OperationCall) -> Value:
+    x, turns = call.tensor(0), int(call.number(1, "k", 1)) % 4
+    first, second = (axis % len(x.dims) for axis in call.integers(2, "dims") or (0, 1))
+    order = list(range(len(x.dims)))
+    order[first], order[second] = second, first
+    if turns == 2:
+        return flip(flip(x, first), second)
+    return x if turns == 0 else permute(flip(x, second if turns == 1 else first), order)
 
 
 def _roll(call: OperationCall) -> Value:
@@ -239,5 +280,6 @@ RULES: Mapping[str, Rule] = {
     "constant_pad_nd": _pad, "roll": _roll, "repeat": _repeat, "tile": _repeat,
     "repeat_interleave": _repeat_interleave, "pixel_shuffle": _pixel_shuffle, "glu": _glu,
     "pixel_unshuffle": _pixel_unshuffle, "channel_shuffle": _channel_shuffle, "im2col": _im2col,
+    "diff": _diff, "rot90": _rot90,
     **{f"{name}{n}d": _upsample_nearest for name in ("upsample_nearest", "_upsample_nearest_exact") for n in (1, 2, 3)},
 }  # fmt: skip

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
+from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import cast, like
 from cutegen_core.propose.playbook.pointwise import BINARY
 from cutegen_core.propose.playbook.triangles import triangle
 from cutegen_core.propose.playbook.values import (
+    ONE,
+    Size,
     Value,
     compute,
     constant,
@@ -127,11 +129,23 @@ def _arange(call: OperationCall) -> Value:
     return compute(code, counted, like(counted, start), like(counted, step), dtype=call.node.dtype)
 
 
+def _linspace(call: OperationCall) -> Value:
+    """Return equal steps from both ends, as torch takes them."""
+    if call.node.dtype not in FLOATS:
+        raise not_in_playbook(f"a range of {call.node.dtype} from one number to another")
+    counted = cast(position((extent(call.node.shape[0]),), 0), call.node.dtype)
+    start, end = (like(counted, call.number(k, name, 0)) for k, name in enumerate(("start", "end")))
+    last = Size((), call.node.dtype, counted.dims[0].less(ONE).text)
+    step = compute("{2} > 0 ? ({1} - {0}) / {2} : {T}(0)", start, end, last, dtype=call.node.dtype)
+    code = "{0} < ({3} + 1) / 2 ? {1} + {0} * {4} : {2} - ({3} - {0}) * {4}"
+    return compute(code, counted, start, end, last, step, dtype=call.node.dtype)
+
+
 RULES: Mapping[str, Rule] = {
     "triu": _triangle(">="), "tril": _triangle("<="), "diag": _diag, "diagonal": _diagonal,
     "trace": lambda c: reduce("sum", diagonal(c.tensor(0)), (0,), False),
     "argmax": _argument("max"), "argmin": _argument("min"),
     "zeros_like": _filled(0), "ones_like": _filled(1), "zeros": _filled(0), "ones": _filled(1),
     "new_zeros": _filled(0), "new_ones": _filled(1), "full_like": _full(1), "full": _full(1), "new_full": _full(2),
-    "arange": _arange,
+    "arange": _arange, "linspace": _linspace,
 }  # fmt: skip

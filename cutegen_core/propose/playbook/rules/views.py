@@ -84,7 +84,7 @@ def _getitem(call: OperationCall) -> Value:
         return call.values[f"{source.node}[{index}]"]
     if isinstance(source, Ref) and index == 0 and source.node in call.values:
         return call.values[source.node]
-    raise not_in_playbook("the second result of an operation (an index)")
+    raise not_in_playbook(f"result {index} of '{source.node if isinstance(source, Ref) else source}'")
 
 
 def _slice(call: OperationCall) -> Value:
