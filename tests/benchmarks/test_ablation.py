@@ -77,6 +77,7 @@ def run_over_relu(tmp_path, *strategies):
     return prompts, json.loads((tmp_path / "found.json").read_text())["strategies"], text
 
 
+@pytest.mark.thorough
 def test_a_strategy_is_run_over_the_set_and_reported(tmp_path):
     prompts, found, _ = run_over_relu(tmp_path, "cutegen-one-shot")
     assert ["## This step: the only one" in prompt for prompt in prompts] == [True]

@@ -97,6 +97,7 @@ def type_on(page: Page, store: Store, session: str, text: str) -> None:
     wait_until(lambda: text_of(page) == text + "// and on", "the editor has another text")
 
 
+@pytest.mark.thorough
 def test_an_answer_from_before_a_change_of_the_form_undoes_nothing(plan: tuple[Page, Line, str], store: Store) -> None:
     page, line, session = plan
     grid = widget_of(page, "textbox", "grid")

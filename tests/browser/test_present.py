@@ -83,6 +83,7 @@ def test_a_recording_is_walked_by_keys_and_plays_by_itself(server: Server, page:
     expect(title).to_contain_text("Step 5")
 
 
+@pytest.mark.thorough
 def test_a_session_that_goes_on_is_followed_unless_one_stepped_back(server: Server, page: Page) -> None:
     store = Store(server.home / "store.db")
     story = softmax_story(store)

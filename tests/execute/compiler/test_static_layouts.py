@@ -73,7 +73,7 @@ def _compile(program: str) -> str:
     return nvrtc.compile(compile_server.PROLOGUE + own + program, "layouts.cu", options).log
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(300, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("count", [16, pytest.param(300, marks=pytest.mark.thorough)])
 def test_results_are_cutes(count: int) -> None:
     chance = random.Random(count)
     calls = []
