@@ -46,6 +46,11 @@ class OperationCall:
             return constant(operand, self._number_dtype(operand))
         raise not_in_playbook(f"'{self.node.op}' with operand {operand!r}")
 
+    def tensors(self, index: int) -> list[Value]:
+        """Return an operand that is a list of tensors; empty if it is none."""
+        listed = self.operand(index)
+        return [self.values[t.node] for t in listed if isinstance(t, Ref)] if isinstance(listed, tuple) else []
+
     def _number_dtype(self, number: bool | int | float) -> str:
         """Return the dtype of a number among tensors: theirs, except for a float among integers."""
         for operand in self.node.args:

@@ -56,6 +56,15 @@ def test_a_long_chain_is_written(shared: SharedTools, tmp_path: Path) -> None:
     assert seconds("h + torch.tanh(h) / 9", 200, "h[:, 1:5]", shared, tmp_path) < 20
 
 
+def test_a_long_product_is_put_in_order(shared: SharedTools, tmp_path: Path) -> None:
+    case = problem(
+        "torch.linalg.multi_dot([x] + [w] * 15)", SIZES, AWKWARD, x="torch.randn(M, N)", w="torch.randn(N, N) / 4"
+    )
+    begun = time.process_time()
+    variants_of(case, shared, tmp_path)
+    assert time.process_time() - begun < 20  # each part of the chain is ordered once; all ways are ten million
+
+
 def test_an_endless_one_is_refused() -> None:
     def follow() -> None:
         follow()

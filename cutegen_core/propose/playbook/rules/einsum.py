@@ -10,8 +10,7 @@ from typing import NamedTuple
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import mul
 from cutegen_core.propose.playbook.rules.products import matmul
-from cutegen_core.propose.playbook.values import Value, permute, product, reduce, reshaped, unsqueeze
-from cutegen_core.records.graph import Ref
+from cutegen_core.propose.playbook.values import Value, permute, product, reduce, reshaped, shared, unsqueeze
 
 
 class Indexed(NamedTuple):
@@ -39,10 +38,9 @@ class Indexed(NamedTuple):
 
 
 def _einsum(call: OperationCall) -> Value:
-    equation, tensors = call.operand(0), call.operand(1)
-    if not isinstance(equation, str) or not isinstance(tensors, tuple):
+    equation, values = call.operand(0), call.tensors(1)
+    if not isinstance(equation, str) or not values:
         raise not_in_playbook("this einsum")
-    values = [call.values[t.node] for t in tensors if isinstance(t, Ref)]
     inputs, out = _letters(equation.replace(" ", ""), [len(value.dims) for value in values])
     if any(len(set(letters)) < len(letters) for letters in inputs):
         raise not_in_playbook(f"einsum '{equation}', which takes a diagonal,")
@@ -70,12 +68,11 @@ def _tensordot(call: OperationCall) -> Value:
 
 def _multi_dot(call: OperationCall) -> Value:
     """Return the product of several matrices, in the order that takes the fewest operations, as torch does."""
-    tensors = call.operand(0)
-    parts = [call.values[t.node] for t in tensors if isinstance(t, Ref)] if isinstance(tensors, tuple) else []
-    return _chained(parts, call.node.dtype)[1]
+    return _chained(tuple(call.tensors(0)), call.node.dtype)[1]
 
 
-def _chained(parts: Sequence[Value], dtype: str) -> tuple[int, Value]:
+@shared
+def _chained(parts: tuple[Value, ...], dtype: str) -> tuple[int, Value]:
     """Return the multiplications of the cheapest order, and the product."""
     if len(parts) == 1:
         return 0, parts[0]

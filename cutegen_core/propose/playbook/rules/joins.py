@@ -30,7 +30,6 @@ from cutegen_core.propose.playbook.values import (
     window,
     windows,
 )
-from cutegen_core.records.graph import Ref
 
 _MOST_COPIES = 8
 """Each piece of what is joined has a kernel of its own."""
@@ -47,8 +46,7 @@ def _flipped(value: Value, axes: tuple[int, ...]) -> Value:
 
 
 def _pieces(call: OperationCall) -> list[Value]:
-    tensors = call.operand(0)
-    pieces = [call.values[t.node] for t in tensors if isinstance(t, Ref)] if isinstance(tensors, tuple) else []
+    pieces = call.tensors(0)
     if not pieces:
         raise not_in_playbook("what joins nothing")
     return [cast(p, call.node.dtype) for p in pieces if not _is_empty(p)] or pieces[:1]

@@ -139,8 +139,7 @@ def _select(call: OperationCall) -> Value:
 
 def _broadcast_tensors(call: OperationCall) -> dict[str, Value]:
     """Return one value per result, named as "getitem" asks for them."""
-    tensors = call.operand(0)
-    operands = [call.values[t.node] for t in tensors if isinstance(t, Ref)] if isinstance(tensors, tuple) else []
+    operands = call.tensors(0)
     dims = broadcast(operands)
     return {f"{call.node.name}[{i}]": expand(value, dims) for i, value in enumerate(operands)}
 
