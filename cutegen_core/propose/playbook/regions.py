@@ -204,9 +204,15 @@ class Planner:
     def materialise(self, value: Value) -> Load:
         """Return a scratch tensor that holds `value`; reuse one that holds it already."""
         if isinstance(value, Reshape) or _is_squeezed(value):
-            return contiguous(self.materialise(value.operand).tensor, value.dtype, value.dims)
+            operand = self.materialise(value.operand)
+            whole = operand if operand.contiguous else self._copied(operand)
+            return contiguous(whole.tensor, value.dtype, value.dims)
         if isinstance(value, Load) and value.tensor != POSITIONS:
             return value
+        return self._copied(value)
+
+    def _copied(self, value: Value) -> Load:
+        """Return a scratch tensor of its own that holds `value`, from its first element on without gaps."""
         if value not in self._written:
             together = self._of_its_rows(value)
             self._begun += together
