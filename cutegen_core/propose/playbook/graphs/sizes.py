@@ -75,6 +75,9 @@ class _PlanNames:
             for power in ("-0.5", "0.5", "-1"):
                 yield from (f"{n} ** {power}" for n, own in known.items() if _close(own, values, float(power)))
             return
+        if all(v < 0 for v in values):
+            yield from (f"(0 - {text})" for text in self._expressions(tuple(-v for v in values)))
+            return
         for name, own in known.items():
             yield from _shifted(name, own, values)
         for (a, of_a), (b, of_b) in product(known.items(), repeat=2):
@@ -82,6 +85,20 @@ class _PlanNames:
                 yield f"{a} * {b}"
             if all(y and x // y == v for x, y, v in zip(of_a, of_b, values, strict=True)):
                 yield f"({a} // {b})"
+        yield from (text for text, own in _long_products(self._dimensions) if own == values)
+
+
+def _long_products(dimensions: Mapping[str, _Numbers]) -> Iterator[tuple[str, _Numbers]]:
+    """Yield the products of three and more neighbouring dimensions of a tensor."""
+    names = list(dimensions)
+    for first, start in enumerate(names):
+        tensor, text, found = start.partition(".")[0], start, dimensions[start]
+        for count, name in enumerate(names[first + 1 :], 2):
+            if name.partition(".")[0] != tensor:
+                break
+            text, found = f"{text} * {name}", tuple(a * b for a, b in zip(found, dimensions[name], strict=True))
+            if count > 2:
+                yield text, found
 
 
 def _shifted(name: str, own: _Numbers, values: _Numbers) -> Iterator[str]:

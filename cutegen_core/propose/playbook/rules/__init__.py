@@ -14,6 +14,8 @@ from cutegen_core.propose.playbook.rules import (
     joins,
     losses,
     normalisation,
+    patches,
+    pieces,
     places,
     products,
     reductions,
@@ -22,13 +24,14 @@ from cutegen_core.propose.playbook.rules import (
     taken,
     views,
     windows,
+    written,
 )
 from cutegen_core.propose.playbook.values import Value
 
 __all__ = ["RULES", "SEVERAL"]
 
 SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
-    **views.SEVERAL,
+    **pieces.SEVERAL,
     **places.SEVERAL,
     **reductions.SEVERAL,
     **scans.SEVERAL,
@@ -42,6 +45,7 @@ RULES: Mapping[str, Rule] = {
     **reductions.RULES,
     **losses.RULES,
     **places.RULES,
+    **written.RULES,
     **taken.RULES,
     **normalisation.RULES,
     **products.RULES,
@@ -49,6 +53,7 @@ RULES: Mapping[str, Rule] = {
     **einsum.RULES,
     **scans.RULES,
     **joins.RULES,
+    **patches.RULES,
     **interpolation.RULES,
     **windows.RULES,
     **views.RULES,

@@ -8,9 +8,9 @@ from string import ascii_letters
 from typing import NamedTuple
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
-from cutegen_core.propose.playbook.formulas import mul
+from cutegen_core.propose.playbook.formulas import add, mul
 from cutegen_core.propose.playbook.rules.products import matmul
-from cutegen_core.propose.playbook.values import Value, permute, product, reduce, reshaped, shared, unsqueeze
+from cutegen_core.propose.playbook.values import Value, diagonal, permute, product, reduce, reshaped, shared, unsqueeze
 
 
 class Indexed(NamedTuple):
@@ -42,9 +42,20 @@ def _einsum(call: OperationCall) -> Value:
     if not isinstance(equation, str) or not values:
         raise not_in_playbook("this einsum")
     inputs, out = _letters(equation.replace(" ", ""), [len(value.dims) for value in values])
-    if any(len(set(letters)) < len(letters) for letters in inputs):
-        raise not_in_playbook(f"einsum '{equation}', which takes a diagonal,")
-    return _contracted(inputs, values, out, call.node.dtype)
+    pairs = [_without_twice(*pair) for pair in zip(inputs, values, strict=True)]
+    return _contracted([pair.letters for pair in pairs], [pair.value for pair in pairs], out, call.node.dtype)
+
+
+def _without_twice(letters: str, value: Value) -> Indexed:
+    """Return the diagonal of two dimensions that have the same letter, until there are no two."""
+    for letter in letters:
+        if letters.count(letter) > 1:
+            first = letters.index(letter)
+            second = letters.index(letter, first + 1)
+            rest = [k for k in range(len(letters)) if k not in (first, second)]
+            left = "".join(letters[k] for k in rest) + letter
+            return _without_twice(left, diagonal(permute(value, (first, second, *rest))))
+    return Indexed(letters, value)
 
 
 def _contracted(inputs: list[str], values: Sequence[Value], out: str, dtype: str) -> Value:
@@ -124,4 +135,15 @@ def _as_one(value: Value, first: int, many: int) -> Value:
     return reshaped(value, (*dims[:first], product(dims[first : first + many]), *dims[first + many :]))
 
 
-RULES: Mapping[str, Rule] = {"einsum": _einsum, "tensordot": _tensordot, "linalg_multi_dot": _multi_dot}
+def _bilinear(call: OperationCall) -> Value:
+    """Return x A y for each of several matrices A, at each place."""
+    left, matrices, right = call.tensor(0), call.tensor(2), call.tensor(1)
+    lead = ascii_letters[3 : 2 + len(left.dims)]
+    made = _contracted([f"{lead}a", "cab", f"{lead}b"], [left, matrices, right], f"{lead}c", call.node.dtype)
+    return add(made, call.tensor(3)) if call.has(3, "bias") else made
+
+
+RULES: Mapping[str, Rule] = {
+    "einsum": _einsum, "tensordot": _tensordot, "linalg_multi_dot": _multi_dot, "chain_matmul": _multi_dot,
+    "bilinear": _bilinear,
+}  # fmt: skip

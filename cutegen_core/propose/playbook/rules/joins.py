@@ -24,15 +24,18 @@ from cutegen_core.propose.playbook.values import (
     extent,
     fits,
     flip,
+    is_constant,
+    opposite,
     permute,
+    product,
     reshape,
+    reshaped,
     unsqueeze,
     window,
-    windows,
 )
 
 _MOST_COPIES = 8
-"""Each piece of what is joined has a kernel of its own."""
+"""Each piece of what is joined has a kernel of its own; more copies than these have one together."""
 
 
 def _flip(call: OperationCall) -> Value:
@@ -90,10 +93,11 @@ def _pad(call: OperationCall) -> Value:
     for k in range(len(amounts) // 2):
         axis = len(x.dims) - 1 - k
         before, after = amounts[2 * k : 2 * k + 2]
-        if before < 0 or after < 0:
-            cut = Extent(f"({x.dims[axis].text} - {max(-before, 0) + max(-after, 0)})",
-                         x.sizes[axis] - max(-before, 0) - max(-after, 0))  # fmt: skip
-            x = window(x, axis, Extent(str(max(-before, 0)), max(-before, 0)), cut)
+        first, rest = (opposite(n) if n < 0 else ZERO for n in (before, after))
+        for cut, start in ((first, first), (rest, ZERO)):
+            if cut.size:
+                length = combined(f"({x.dims[axis].text} - {cut.text})", x.dims[axis], cut, operator.sub)
+                x = window(x, axis, start, length)
         edges = [
             edge(x, axis, extent(n), filling, last) if n > 0 else None for n, last in ((before, False), (after, True))
         ]
@@ -125,8 +129,11 @@ _EDGES = {"constant": _filled, "replicate": _replicated, "reflect": _reflected, 
 
 def _diff(call: OperationCall) -> Value:
     x, times, axis = call.tensor(0), int(call.number(1, "n", 1)), int(call.number(2, "dim", -1))
-    if x.dtype == "bool" or call.has(3, "prepend") or call.has(4, "append"):
-        raise not_in_playbook("differences of truth values, or with elements before or behind")
+    if x.dtype == "bool":
+        raise not_in_playbook("a difference of truth values")
+    before, after = (call.tensor(*at) if call.has(*at) else None for at in ((3, "prepend"), (4, "append")))
+    pieces = [piece for piece in (before, x, after) if piece is not None]
+    x = join(pieces, axis % len(x.dims)) if len(pieces) > 1 else x
     for _ in range(times):
         less = x.dims[axis].less(ONE)
         x = sub(window(x, axis, ONE, less), window(x, axis, ZERO, less))
@@ -146,10 +153,15 @@ def _rot90(call: OperationCall) -> Value:
 def _roll(call: OperationCall) -> Value:
     x, shifts, axes = call.tensor(0), call.integers(1, "shifts"), call.integers(2, "dims")
     if not axes:
-        raise not_in_playbook("roll of all elements as one row")
+        return reshaped(_rolled(reshaped(x, (product(x.dims),)), shifts, (0,)), x.dims)
+    return _rolled(x, shifts, axes)
+
+
+def _rolled(x: Value, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Value:
     for shift, axis in zip(shifts, (a % len(x.dims) for a in axes), strict=True):
-        whole, by = x.dims[axis], Extent(str(abs(shift)), abs(shift))
-        turned = combined(f"({by.text} % {whole.text})", whole, by, lambda n, s: s % max(n, 1))
+        whole, by = x.dims[axis], extent(shift) if shift >= 0 else opposite(shift)
+        divisor = f"({whole.text})" if " * " in whole.text else whole.text
+        turned = combined(f"({by.text} % {divisor})", whole, by, lambda n, s: s % max(n, 1))
         left = combined(f"({whole.text} - {turned.text})", whole, turned, operator.sub)
         first, rest = (left, turned) if shift > 0 else (turned, left)
         if turned.size:
@@ -166,8 +178,8 @@ def _repeat(call: OperationCall) -> Value:
         place = len(x.dims) - 1 - axis
         if x.dims[place].single:
             x = expand(x, (*x.dims[:place], extent(n), *x.dims[place + 1 :]))
-        elif n > _MOST_COPIES:
-            raise not_in_playbook(f"more than {_MOST_COPIES} copies of a row, one behind the other,")
+        elif n > _MOST_COPIES or not is_constant(n):
+            x = _copied(x, place, extent(n))
         elif n > 1:
             x = join([x] * n, place)
     return x
@@ -175,9 +187,18 @@ def _repeat(call: OperationCall) -> Value:
 
 def _repeat_interleave(call: OperationCall) -> Value:
     x, times, axes = call.tensor(0), call.operand(1, "repeats"), call.integers(2, "dim")
-    if not isinstance(times, int) or not axes:
-        raise not_in_playbook("repeat_interleave without a dimension, or by a tensor")
+    if not isinstance(times, int):
+        raise not_in_playbook("repeat_interleave by a tensor")
+    if not axes:
+        x, axes = reshaped(x, (product(x.dims),)), (0,)
     return reshape(_drawn_out(x, axes[0] % len(x.dims), extent(times)), call.node.shape)
+
+
+def _copied(x: Value, axis: int, times: Extent) -> Value:
+    """Return so many copies, one behind the other along a dimension, written by one kernel."""
+    apart = unsqueeze(x, axis)
+    apart = expand(apart, (*apart.dims[:axis], times, *apart.dims[axis + 1 :]))
+    return reshaped(apart, (*x.dims[:axis], times.times(x.dims[axis]), *x.dims[axis + 1 :]))
 
 
 def _drawn_out(x: Value, axis: int, times: Extent) -> Value:
@@ -223,17 +244,6 @@ def _channel_shuffle(call: OperationCall) -> Value:
     return reshape(permute(apart, (0, 2, 1, *range(3, len(apart.dims)))), call.node.shape)
 
 
-def _im2col(call: OperationCall) -> Value:
-    """Return the patches of images, one in a column: channel and place in the patch before place in the image."""
-    x = call.tensor(0)
-    (height, width), dilation, padding, steps = (call.integers(index) for index in (1, 2, 3, 4))
-    if {*dilation} != {1} or {*padding} != {0}:
-        raise not_in_playbook("patches of images that are dilated or padded")
-    at = len(x.dims) - 2
-    patches = windows(windows(x, at, height, steps[0]), at + 1, width, steps[1])
-    return reshape(permute(patches, (*range(at), at + 2, at + 3, at, at + 1)), call.node.shape)
-
-
 def _glu(call: OperationCall) -> Value:
     x, axis = call.tensor(0), int(call.number(1, "dim", -1)) % len(call.tensor(0).dims)
     whole = x.dims[axis]
@@ -272,12 +282,37 @@ def _one_longer(value: Value, axis: int) -> Load | None:
     return replace(value, dims=(*value.dims[:-1], whole))
 
 
+def _column_stack(call: OperationCall) -> Value:
+    return join([unsqueeze(p, 1) if len(p.dims) == 1 else p for p in _pieces(call)], 1)
+
+
+def _dstack(call: OperationCall) -> Value:
+    return join([_three_deep(piece) for piece in _pieces(call)], 2)
+
+
+def _three_deep(piece: Value) -> Value:
+    """Return a vector as a row, and a matrix as it is, with one element along a third dimension."""
+    piece = unsqueeze(piece, 0) if len(piece.dims) < 2 else piece
+    return unsqueeze(piece, 2) if len(piece.dims) == 2 else piece
+
+
+def _block_diag(call: OperationCall) -> Value:
+    """Return matrices along a diagonal, with zeros beside them."""
+    pieces = [unsqueeze(p, 0) if len(p.dims) == 1 else p for p in _pieces(call)]
+    rows = []
+    for piece in pieces:
+        zeros = [expand(constant(0, piece.dtype), (piece.dims[0], other.dims[1])) for other in pieces]
+        rows.append(join([piece if one is piece else z for one, z in zip(pieces, zeros, strict=True)], 1))
+    return join(rows, 0)
+
+
 RULES: Mapping[str, Rule] = {
     "flip": _flip, "fliplr": lambda c: _flipped(c.tensor(0), (1,)), "flipud": lambda c: _flipped(c.tensor(0), (0,)),
     "cat": _cat, "stack": _stack, "vstack": _joined_along(0), "hstack": _joined_along(1), "pad": _pad,
+    "column_stack": _column_stack, "dstack": _dstack, "block_diag": _block_diag,
     "constant_pad_nd": _pad, "roll": _roll, "repeat": _repeat, "tile": _repeat,
     "repeat_interleave": _repeat_interleave, "pixel_shuffle": _pixel_shuffle, "glu": _glu,
-    "pixel_unshuffle": _pixel_unshuffle, "channel_shuffle": _channel_shuffle, "im2col": _im2col,
+    "pixel_unshuffle": _pixel_unshuffle, "channel_shuffle": _channel_shuffle,
     "diff": _diff, "rot90": _rot90,
     **{f"{name}{n}d": _upsample_nearest for name in ("upsample_nearest", "_upsample_nearest_exact") for n in (1, 2, 3)},
 }  # fmt: skip

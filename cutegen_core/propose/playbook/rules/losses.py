@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
+from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule
 from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, mul, sub
-from cutegen_core.propose.playbook.rules.reductions import mean_of
+from cutegen_core.propose.playbook.rules.reductions import mean_of, norm_of
 from cutegen_core.propose.playbook.values import (
     Size,
     Value,
@@ -31,6 +30,9 @@ _HINGE = (
 _SOFT_MARGIN = "log1p{f}(exp{f}(-{1} * {0}))"
 _ENTROPY = "({1} - {T}(1)) * max_of(log1p{f}(-{0}), {T}(-100)) - {1} * max_of(log{f}({0}), {T}(-100))"
 _ENTROPY_OF_LOGITS = "({T}(1) - {1}) * {0} + log1p{f}(exp{f}(-abs_of({0}))) + max_of(-{0}, {T}(0))"
+_POISSON_OF_LOGARITHMS = "exp{f}({0}) - {1} * {0}"
+_POISSON = "{0} - {1} * log{f}({0} + {2})"
+_STIRLING = "{0} > {T}(1) ? {0} * log{f}({0}) - {0} + {T}(0.5) * log{f}({T}(6.28318530717958648) * {0}) : {T}(0)"
 _WEIGHED_ENTROPY = (
     "({T}(1) - {1}) * {0} + (({2} - {T}(1)) * {1} + {T}(1)) * (log1p{f}(exp{f}(-abs_of({0}))) + max_of(-{0}, {T}(0)))"
 )
@@ -93,14 +95,7 @@ def _weighed(call: OperationCall, each: Value, reduction: int) -> Value:
 
 def distance(a: Value, b: Value, power: float, eps: float) -> Value:
     """Return the norm of the differences along the last dimension, each larger by eps, as PyTorch has it."""
-    apart = add(sub(a, b), like(a, eps))
-    if power == 2:
-        return apply("sqrt", reduce("sum", apply("square", apart), (-1,), False))
-    if power == 1:
-        return reduce("sum", apply("abs", apart), (-1,), False)
-    if math.isinf(power) and power > 0:
-        return reduce("max", apply("abs", apart), (-1,), False)
-    raise not_in_playbook(f"a distance of order {power}")
+    return norm_of(add(sub(a, b), like(a, eps)), power, (-1,), False)
 
 
 def _pairwise(call: OperationCall) -> Value:
@@ -144,9 +139,7 @@ def _cross_entropy(call: OperationCall) -> Value:
     total = apply("log", reduce("sum", apply("exp", shifted), (axis,), True))
     smoothing = call.number(5, "label_smoothing", 0.0)
     if target.dtype in FLOATS:
-        if call.has(2, "weight") or smoothing:
-            raise not_in_playbook("a cross-entropy of probabilities with weights or smoothed labels")
-        return _of_probabilities(call, mul(cast(target, x.dtype), sub(total, shifted)), axis)
+        return _of_probabilities(call, sub(total, shifted), axis, smoothing)
     return _likelihood(call, x, lambda one: sub(total, sub(one, largest)), axis, smoothing)
 
 
@@ -155,8 +148,15 @@ def _nll(call: OperationCall) -> Value:
     return _likelihood(call, x, partial(apply, "neg"), 1 if len(x.dims) > 1 else 0, 0.0)
 
 
-def _of_probabilities(call: OperationCall, each: Value, axis: int) -> Value:
-    """Return the sum over the classes; its mean is one over everything else."""
+def _of_probabilities(call: OperationCall, lost: Value, axis: int, smoothing: float) -> Value:
+    """Return the sum over the classes of what each loses, by its probability; its mean is one over everything else."""
+    probability = cast(call.tensor(1), lost.dtype)
+    if smoothing:
+        spread = div(like(lost, smoothing), Size((), lost.dtype, lost.dims[axis].text))
+        probability = add(mul(probability, like(lost, 1 - smoothing)), spread)
+    each = mul(probability, lost)
+    if call.has(2, "weight"):
+        each = mul(each, _of_classes(call.tensor(2, "weight"), lost, axis))
     return reduced(reduce("sum", each, (axis,), False), call.operand(3, "reduction", 1))
 
 
@@ -177,21 +177,49 @@ def _likelihood(call: OperationCall, x: Value, lost: Callable[[Value], Value], a
     each = squeeze(lost(at_target(x)), (axis,))
     ignored = like(classes, call.number(4, "ignore_index", -100))
     counts: Value = compute("{0} == {1} ? {T}(0) : {T}(1)", cast(target, "int64"), ignored, dtype=dtype)
-    if smoothing:
-        if call.has(2, "weight"):
-            raise not_in_playbook("a cross-entropy with both weights and smoothed labels")
-        spread = div(reduce("sum", lost(x), (axis,), False), Size((), dtype, x.dims[axis].text))
-        each = add(mul(each, like(each, 1 - smoothing)), mul(spread, like(each, smoothing)))
+    every = lost(x) if smoothing else None
     if call.has(2, "weight"):
-        weight = call.tensor(2, "weight")
-        for _ in x.dims[axis + 1 :]:
-            weight = unsqueeze(weight, -1)
+        weight = _of_classes(call.tensor(2, "weight"), x, axis)
         weights = squeeze(at_target(weight), (axis,))
         each, counts = mul(each, weights), mul(counts, weights)
+        every = every and mul(every, weight)
+    if every is not None:
+        spread = div(reduce("sum", every, (axis,), False), Size((), dtype, x.dims[axis].text))
+        each = add(mul(each, like(each, 1 - smoothing)), mul(spread, like(each, smoothing)))
     each = compute("{1} == {T}(0) ? {T}(0) : {0}", each, counts, dtype=dtype)
     if call.operand(3, "reduction", 1) in (1, "mean"):
         return div(reduce("sum", each, (), False), reduce("sum", counts, (), False))
     return reduced(each, call.operand(3, "reduction", 1))
+
+
+def _of_classes(weight: Value, x: Value, axis: int) -> Value:
+    """Return one weight for each class, of which `x` has one at each position along a dimension."""
+    for _ in x.dims[axis + 1 :]:
+        weight = unsqueeze(weight, -1)
+    return weight
+
+
+def _poisson(call: OperationCall) -> Value:
+    x, target = (cast(call.tensor(i), call.node.dtype) for i in (0, 1))
+    code = _POISSON_OF_LOGARITHMS if call.flag(2, "log_input", True) else _POISSON
+    each = compute(code, x, target, like(x, call.number(4, "eps", 1e-8)), dtype=x.dtype)
+    if call.flag(3, "full"):
+        each = add(each, compute(_STIRLING, target, dtype=x.dtype))
+    return reduced(each, call.operand(5, "reduction", 1))
+
+
+def _multi_margin(call: OperationCall) -> Value:
+    """Return how far the other classes come within the margin of the target's, in the mean over all classes."""
+    x, target = call.tensor(0), call.tensor(1)
+    hit = compute("{0} == {1}", position(x.dims, -1), cast(unsqueeze(target, -1), "int64"), dtype="bool")
+    own = reduce("sum", compute("{0} ? {1} : {T}(0)", hit, x, dtype=x.dtype), (-1,), True)
+    margin, power = like(x, call.number(3, "margin", 1.0)), call.number(2, "p", 1)
+    over = compute("{0} ? {T}(0) : max_of({1} - {2} + {3}, {T}(0))", hit, margin, own, x, dtype=x.dtype)
+    over = apply("square", over) if power == 2 else over
+    if call.has(4, "weight"):
+        weight = compute("{0} ? {1} : {T}(0)", hit, call.tensor(4, "weight"), dtype=x.dtype)
+        over = mul(over, reduce("sum", weight, (-1,), True))
+    return reduced(mean_of(over, (-1,), False), call.operand(5, "reduction", 1))
 
 
 RULES: Mapping[str, Rule] = {
@@ -202,5 +230,6 @@ RULES: Mapping[str, Rule] = {
     "binary_cross_entropy": _entropy, "binary_cross_entropy_with_logits": _entropy_of_logits,
     "triplet_margin_loss": _triplet, "pairwise_distance": _pairwise,
     "cosine_similarity": _cosine, "cosine_embedding_loss": _cosine_embedding,
+    "poisson_nll_loss": _poisson, "multi_margin_loss": _multi_margin,
     "cross_entropy_loss": _cross_entropy, "nll_loss": _nll, "nll_loss_nd": _nll,
 }  # fmt: skip

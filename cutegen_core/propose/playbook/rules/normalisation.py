@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule
-from cutegen_core.propose.playbook.formulas import add, apply, like, mul, sub
-from cutegen_core.propose.playbook.rules.reductions import mean_of
+from cutegen_core.propose.playbook.formulas import add, apply, div, like, mul, sub
+from cutegen_core.propose.playbook.rules.reductions import mean_of, norm_of
 from cutegen_core.propose.playbook.values import ONE, ZERO, Load, Value, compute, reduce, reshape, unsqueeze, window
 
 _KEPT, _KEPT_TOGETHER = 1 << 16, 1 << 18
@@ -78,6 +78,21 @@ def _channel_norm(call: OperationCall, with_channel: tuple[int, ...]) -> Value:
     return _affine(call, value, 1, 2, shaped)
 
 
+def _weight_norm(call: OperationCall) -> Value:
+    """Return vectors of the lengths that are given: what one index of a dimension has is a vector."""
+    v, lengths, axis = call.tensor(0), call.tensor(1), int(call.number(2, "dim", 0))
+    axes = [k for k in range(len(v.dims)) if axis == -1 or k != axis % len(v.dims)]
+    return mul(v, div(lengths, norm_of(v, 2, axes, True)))
+
+
+def _renorm(call: OperationCall) -> Value:
+    """Return the operand with the vectors of one dimension no longer than the number given."""
+    x, (axis,) = call.tensor(0), call.integers(2, "dim")
+    axes = [k for k in range(len(x.dims)) if k != axis % len(x.dims)]
+    length, most = norm_of(x, call.number(1, "p", 2), axes, True), like(x, call.number(3, "maxnorm", 1))
+    return mul(x, compute("{0} > {1} ? {1} / ({0} + {T}(1e-7)) : {T}(1)", length, most, dtype=x.dtype))
+
+
 def _before(value: Value, count: int) -> Value:
     """Return the value with so many more dimensions of 1 behind its own."""
     for _ in range(count):
@@ -127,5 +142,5 @@ RULES: Mapping[str, Rule] = {
     "softmax": lambda c: _softmax(c, False), "_softmax": lambda c: _softmax(c, False),
     "log_softmax": lambda c: _softmax(c, True), "_log_softmax": lambda c: _softmax(c, True),
     "layer_norm": _layer_norm, "rms_norm": _rms_norm, "group_norm": _group_norm, "batch_norm": _batch_norm,
-    "instance_norm": _instance_norm,
+    "instance_norm": _instance_norm, "_weight_norm": _weight_norm, "renorm": _renorm,
 }  # fmt: skip

@@ -18,6 +18,7 @@ from cutegen_core.propose.playbook.values import (
     expand,
     extent,
     fits,
+    opposite,
     permute,
     position,
     reduce,
@@ -36,7 +37,8 @@ def _triangle(comparison: str) -> Rule:
 
 
 def _diag(call: OperationCall) -> Value:
-    x, offset = call.tensor(0), int(call.number(1, "diagonal", 0))
+    x, offset = call.tensor(0), call.operand(1, "diagonal", 0)
+    assert isinstance(offset, int)
     if len(x.dims) == 2:
         return diagonal_from(x, offset)
     if offset:
@@ -48,13 +50,15 @@ def _diagonal(call: OperationCall) -> Value:
     x, first, second = call.tensor(0), int(call.number(2, "dim1", 0)), int(call.number(3, "dim2", 1))
     front = [first % len(x.dims), second % len(x.dims)]
     x = permute(x, front + [k for k in range(len(x.dims)) if k not in front])
-    return diagonal_from(x, int(call.number(1, "offset", 0)))
+    offset = call.operand(1, "offset", 0)
+    assert isinstance(offset, int)
+    return diagonal_from(x, offset)
 
 
 def diagonal_from(x: Value, offset: int) -> Value:
     """Return the diagonal of the first two dimensions that begins so many columns, or -`offset` rows, further on."""
     if offset:
-        axis, start = (1, extent(offset)) if offset > 0 else (0, extent(-offset))
+        axis, start = (1, extent(offset)) if offset > 0 else (0, opposite(offset))
         x = window(x, axis, start, x.dims[axis].less(start))
     return diagonal(x)
 

@@ -6,7 +6,19 @@ from collections.abc import Mapping
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, like, mul
-from cutegen_core.propose.playbook.values import Product, Value, broadcast, permute, reduce, squeeze, unsqueeze
+from cutegen_core.propose.playbook.values import (
+    Product,
+    Value,
+    broadcast,
+    is_constant,
+    permute,
+    product,
+    reduce,
+    reshaped,
+    shared,
+    squeeze,
+    unsqueeze,
+)
 
 
 def _matmul(call: OperationCall) -> Value:
@@ -14,19 +26,56 @@ def _matmul(call: OperationCall) -> Value:
 
 
 def _linear(call: OperationCall) -> Value:
-    product = matmul(call.tensor(0), permute(call.tensor(1), (1, 0)), call.node.dtype)
-    return add(product, call.tensor(2)) if call.has(2, "bias") else product
+    made = matmul(call.tensor(0), permute(call.tensor(1), (1, 0)), call.node.dtype)
+    return add(made, call.tensor(2)) if call.has(2, "bias") else made
 
 
 def _addmm(call: OperationCall) -> Value:
-    product = matmul(call.tensor(1), call.tensor(2), call.node.dtype)
+    return _added(call, matmul(call.tensor(1), call.tensor(2), call.node.dtype))
+
+
+def _addbmm(call: OperationCall) -> Value:
+    """Return a matrix plus the sum of the products of a batch."""
+    return _added(call, reduce("sum", matmul(call.tensor(1), call.tensor(2), call.node.dtype), (0,), False))
+
+
+def _added(call: OperationCall, made: Value) -> Value:
+    """Return what is made, plus the first operand, each times its factor."""
     alpha, beta = (call.node.kwargs.get(k, 1) for k in ("alpha", "beta"))
     bias = call.tensor(0)
     if isinstance(alpha, int | float) and alpha != 1:
-        product = mul(product, like(product, alpha))
+        made = mul(made, like(made, alpha))
     if isinstance(beta, int | float) and beta != 1:
         bias = mul(bias, like(bias, beta))
-    return add(product, bias)
+    return add(made, bias)
+
+
+def _inner(call: OperationCall) -> Value:
+    """Return the sums over the last dimension of both, each row with each."""
+    a, b = call.tensor(0), call.tensor(1)
+    if not (a.dims and b.dims):
+        return mul(a, b)
+    if len(b.dims) == 1:
+        return matmul(a, b, call.node.dtype)
+    columns = reshaped(b, (product(b.dims[:-1]), b.dims[-1]))
+    made = matmul(a, permute(columns, (1, 0)), call.node.dtype)
+    return reshaped(made, (*a.dims[:-1], *b.dims[:-1]))
+
+
+def _matrix_power(call: OperationCall) -> Value:
+    power = call.operand(1, "n")
+    if not isinstance(power, int) or power < 1 or not is_constant(power):
+        raise not_in_playbook(f"a matrix to the power of {power!r}")
+    return _to_the_power(call.tensor(0), power, call.node.dtype)
+
+
+@shared
+def _to_the_power(x: Value, power: int, dtype: str) -> Value:
+    if power == 1:
+        return x
+    half = _to_the_power(x, power // 2, dtype)
+    square = matmul(half, half, dtype)
+    return matmul(square, x, dtype) if power % 2 else square
 
 
 def matmul(a: Value, b: Value, dtype: str) -> Value:
@@ -57,5 +106,6 @@ def _batch_part(value: Value) -> Value:
 
 RULES: Mapping[str, Rule] = {
     "matmul": _matmul, "mm": _matmul, "bmm": _matmul, "mv": _matmul, "dot": _matmul, "linear": _linear,
-    "addmm": _addmm, "baddbmm": _addmm,
+    "addmm": _addmm, "baddbmm": _addmm, "addmv": _addmm, "addbmm": _addbmm, "inner": _inner, "vdot": _matmul,
+    "matrix_power": _matrix_power,
 }  # fmt: skip

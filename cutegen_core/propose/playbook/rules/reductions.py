@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, sub
 from cutegen_core.propose.playbook.values import Size, Value, compute, product, reduce, squeeze, unsqueeze
+from cutegen_core.records.graph import Operand
 
 
 def mean_of(value: Value, axes: Sequence[int], keepdim: bool, correction: float = 0) -> Value:
@@ -57,10 +58,11 @@ def _variance(call: OperationCall, root: bool) -> Value:
 
 
 def _norm(call: OperationCall) -> Value:
-    return _norm_of(call.tensor(0), call.number(1, "p", 2), call.integers(2, "dim"), call.flag(3, "keepdim"))
+    return norm_of(call.tensor(0), call.number(1, "p", 2), call.integers(2, "dim"), call.flag(3, "keepdim"))
 
 
-def _norm_of(x: Value, power: float, axes: Sequence[int], keepdim: bool) -> Value:
+def norm_of(x: Value, power: float, axes: Sequence[int], keepdim: bool) -> Value:
+    """Return the norm of this order; of order 0 the number of elements other than zero."""
     if power == 2:
         return apply("sqrt", reduce("sum", apply("square", x), axes, keepdim))
     if power == 1:
@@ -74,23 +76,41 @@ def _norm_of(x: Value, power: float, axes: Sequence[int], keepdim: bool) -> Valu
 
 
 def _linalg_norm(call: OperationCall) -> Value:
-    """Return the norm of all elements, or of vectors; the norms of matrices are others."""
+    """Return the norm of all elements, of vectors, or of matrices."""
     x, order, axes = call.floating(0), call.operand(1, "ord"), call.integers(2, "dim")
-    if order is not None and (len(axes) != 1 and (axes or len(x.dims) != 1)):
-        raise not_in_playbook(f"a matrix norm of order {order!r}")
+    if order is not None and len(axes) != 1 and (axes or len(x.dims) != 1):
+        return _matrix_norm_of(x, order, axes or (0, 1), call.flag(3, "keepdim"))
     power = order if isinstance(order, int | float) else 2
-    return _norm_of(x, power, axes, call.flag(3, "keepdim"))
+    return norm_of(x, power, axes, call.flag(3, "keepdim"))
+
+
+def _matrix_norm(call: OperationCall) -> Value:
+    axes = call.integers(2, "dim") or (-2, -1)
+    return _matrix_norm_of(call.floating(0), call.operand(1, "ord", "fro"), axes, call.flag(3, "keepdim"))
+
+
+def _matrix_norm_of(x: Value, order: Operand, axes: Sequence[int], keepdim: bool) -> Value:
+    """Return Frobenius' norm, or the largest or smallest sum of a column (of order 1) or row (of infinite order)."""
+    if order == "fro":
+        return norm_of(x, 2, axes, keepdim)
+    if not isinstance(order, int | float) or abs(order) not in (1, math.inf):
+        raise not_in_playbook(f"a matrix norm of order {order!r}")
+    rows, columns = (axis % len(x.dims) for axis in axes)
+    along, across = (rows, columns) if abs(order) == 1 else (columns, rows)
+    sums = reduce("sum", apply("abs", x), (along,), True)
+    found = reduce("max" if order > 0 else "min", sums, (across,), True)
+    return found if keepdim else squeeze(found, (rows, columns))
 
 
 def _dist(call: OperationCall) -> Value:
-    return _norm_of(sub(call.floating(0), call.floating(1)), call.number(2, "p", 2), (), False)
+    return norm_of(sub(call.floating(0), call.floating(1)), call.number(2, "p", 2), (), False)
 
 
 def _cdist(call: OperationCall) -> Value:
     """Return the distance of each row of one tensor to each of the other: a reduction of their difference."""
     a, b = call.floating(0), call.floating(1)
     apart = sub(unsqueeze(a, len(a.dims) - 1), unsqueeze(b, len(b.dims) - 2))
-    return _norm_of(apart, call.number(2, "p", 2), (-1,), False)
+    return norm_of(apart, call.number(2, "p", 2), (-1,), False)
 
 
 def _count(hit: Value, axes: Sequence[int], keepdim: bool) -> Value:
@@ -129,6 +149,12 @@ def _nansum(call: OperationCall) -> Value:
     return reduce("sum", numbers, call.integers(1, "dim"), call.flag(2, "keepdim"))
 
 
+def _nanmean(call: OperationCall) -> Value:
+    x = cast(call.tensor(0), call.node.dtype)
+    counted = compute("{0} == {0} ? {T}(1) : {T}(0)", x, dtype=x.dtype)
+    return div(_nansum(call), reduce("sum", counted, call.integers(1, "dim"), call.flag(2, "keepdim")))
+
+
 def _aminmax(call: OperationCall) -> dict[str, Value]:
     name, x, axes, keepdim = call.node.name, call.tensor(0), call.integers(1, "dim"), call.flag(2, "keepdim")
     return {name: reduce("min", x, axes, keepdim), f"{name}[1]": reduce("max", x, axes, keepdim)}
@@ -147,7 +173,8 @@ RULES: Mapping[str, Rule] = {
     "sum": _sum, "mean": _mean, "amax": _extreme("max"), "amin": _extreme("min"), "logsumexp": _logsumexp,
     "var": lambda c: _variance(c, False), "std": lambda c: _variance(c, True), "norm": _norm,
     "linalg_vector_norm": _norm, "linalg_norm": _linalg_norm, "dist": _dist, "cdist": _cdist, "prod": _prod,
-    "nansum": _nansum, "count_nonzero": _count_nonzero, "any": _some("max"), "all": _some("min"),
+    "linalg_matrix_norm": _matrix_norm,
+    "nansum": _nansum, "nanmean": _nanmean, "count_nonzero": _count_nonzero, "any": _some("max"), "all": _some("min"),
 }  # fmt: skip
 
 SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {

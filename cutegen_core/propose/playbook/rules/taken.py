@@ -21,16 +21,16 @@ from cutegen_core.records.graph import Ref
 
 
 def _embedding(call: OperationCall) -> Value:
-    return _in_one(call.tensor(0), 0, call.tensor(1))
+    return in_one(call.tensor(0), 0, call.tensor(1))
 
 
 def _index_select(call: OperationCall) -> Value:
     (axis,), places = call.integers(1), call.tensor(2)
-    return _in_one(call.tensor(0), axis, places if places.dims else unsqueeze(places, 0))
+    return in_one(call.tensor(0), axis, places if places.dims else unsqueeze(places, 0))
 
 
 def _take(call: OperationCall) -> Value:
-    return _in_one(reshape(call.tensor(0), (call.tensor(0).numel,)), 0, call.tensor(1))
+    return in_one(reshape(call.tensor(0), (call.tensor(0).numel,)), 0, call.tensor(1))
 
 
 def _gather(call: OperationCall) -> Value:
@@ -90,7 +90,7 @@ def length_of(extent: Extent) -> Value:
     return Constant((), "int64", int(extent.text)) if extent.text.isdigit() else Size((), "int64", extent.text)
 
 
-def _in_one(x: Value, axis: int, places: Value) -> Value:
+def in_one(x: Value, axis: int, places: Value) -> Value:
     """Return the elements of `x` of which the coordinate along one dimension is a place."""
     axis %= len(x.dims)
     own, behind = len(places.dims), len(x.dims) - axis - 1

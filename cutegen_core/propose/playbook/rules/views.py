@@ -1,23 +1,24 @@
-"""Rules of the views, which move coordinates and no data, and of the operations that give several of them."""
+"""Rules of the views, which move coordinates and no data, which are of the same memory."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.values import (
     ONE,
-    ZERO,
     Extent,
     Sized,
     Value,
     agree,
-    broadcast,
+    at_most,
     combined,
     expand,
     extent,
     fits,
+    is_constant,
+    opposite,
     permute,
     reshape,
     squeeze,
@@ -90,26 +91,28 @@ def _getitem(call: OperationCall) -> Value:
 def _slice(call: OperationCall) -> Value:
     x, axis = call.tensor(0), int(call.number(1, "dim", 0))
     whole, step = x.dims[axis], call.number(4, "step", 1)
+    if not is_constant(step):
+        raise not_in_playbook("a slice whose step changes with the sizes")
     start, end = (call.operand(i) for i in (2, 3))
-    first = _position(start if isinstance(start, int) else 0, whole)
-    last = _position(end if isinstance(end, int) else whole.size, whole)
+    first = position_of(start if isinstance(start, int) else 0, whole)
+    last = position_of(end if isinstance(end, int) else whole.size, whole)
     if first.size == 0 and agree([last], [whole]):
         return x if step == 1 else stride(x, axis, int(step))
     part = window(x, axis, first, last.less(first))
     return part if step == 1 else stride(part, axis, int(step))
 
 
-def _position(index: int, whole: Extent) -> Extent:
+def position_of(index: int, whole: Extent) -> Extent:
     """Return a slice's bound as an expression.
 
     Where the graph does not say how the bound follows the sizes, half of a size is taken to stay half of it.
     """
     if isinstance(index, Sized) and 0 <= index < whole.size:
-        return extent(index)
+        return at_most(extent(index), whole)
     if index < 0:
-        return whole.less(Extent(str(-index), -index))
+        return whole.less(opposite(index))
     if index >= whole.size:
-        return whole
+        return at_most(extent(index), whole) if isinstance(index, Sized) and index.text else whole
     two = Extent("2", 2)
     halved = combined(f"({whole.text} // 2)", whole, two, operator.floordiv)
     return halved if 2 * index == whole.size else Extent(str(index), index)
@@ -134,54 +137,7 @@ def _unfold(call: OperationCall) -> Value:
 def _select(call: OperationCall) -> Value:
     x, (index,) = call.tensor(0), call.integers(2, "index")
     axis = int(call.number(1, "dim", 0)) % len(x.dims)
-    return squeeze(window(x, axis, _position(index, x.dims[axis]), ONE), (axis,))
-
-
-def _broadcast_tensors(call: OperationCall) -> dict[str, Value]:
-    """Return one value per result, named as "getitem" asks for them."""
-    operands = call.tensors(0)
-    dims = broadcast(operands)
-    return {f"{call.node.name}[{i}]": expand(value, dims) for i, value in enumerate(operands)}
-
-
-def _unbind(call: OperationCall) -> dict[str, Value]:
-    x, axis = call.tensor(0), int(call.number(1, "dim", 0)) % len(call.tensor(0).dims)
-    places = [Extent(str(i), i) for i in range(x.sizes[axis])]
-    return {f"{call.node.name}[{i}]": squeeze(window(x, axis, place, ONE), (axis,)) for i, place in enumerate(places)}
-
-
-def _chunk(call: OperationCall) -> dict[str, Value]:
-    x, axis = call.tensor(0), int(call.number(2, "dim", 0))
-    pieces, whole = int(call.number(1, "chunks", 1)), x.dims[axis]
-    return _pieces(call, x, axis, pieces, whole)
-
-
-def _split(call: OperationCall) -> dict[str, Value]:
-    x, axis, size = call.tensor(0), int(call.number(2, "dim", 0)), call.operand(1)
-    if isinstance(size, tuple):
-        return _unequal_pieces(call, x, axis, [one for one in size if isinstance(one, int)])
-    if not isinstance(size, int):
-        raise not_in_playbook("a split into pieces of unknown sizes")
-    return _pieces(call, x, axis, max(1, x.sizes[axis] // size), x.dims[axis])
-
-
-def _pieces(call: OperationCall, x: Value, axis: int, pieces: int, whole: Extent) -> dict[str, Value]:
-    if any(size % pieces for size in (whole.size, *whole.everywhere)):
-        raise not_in_playbook("a split into pieces of different sizes")
-    length = Extent(f"({whole.text} // {pieces})", whole.size // pieces)
-    starts = [Extent(f"{i} * {length.text}", i * length.size) for i in range(pieces)]
-    return {f"{call.node.name}[{i}]": window(x, axis, start, length) for i, start in enumerate(starts)}
-
-
-def _unequal_pieces(call: OperationCall, x: Value, axis: int, sizes: Sequence[int]) -> dict[str, Value]:
-    """Return pieces one after the other; the last one is what is left."""
-    found, start, whole = {}, ZERO, x.dims[axis]
-    for i, size in enumerate(sizes):
-        last = i == len(sizes) - 1
-        length = combined(f"({whole.text} - {start.text})", whole, start, operator.sub) if last else extent(size)
-        found[f"{call.node.name}[{i}]"] = window(x, axis, start, length)
-        start = start.plus(length)
-    return found
+    return squeeze(window(x, axis, position_of(index, x.dims[axis]), ONE), (axis,))
 
 
 RULES: Mapping[str, Rule] = {
@@ -193,9 +149,3 @@ RULES: Mapping[str, Rule] = {
     "view_as": _reshape, "reshape_as": _reshape, "ravel": _reshape, "atleast_1d": _reshape, "atleast_2d": _reshape,
     "movedim": _movedim, "mH": _transpose_last, "adjoint": _transpose_last, "matrix_H": _transpose_last,
 }  # fmt: skip
-
-SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
-    "broadcast_tensors": _broadcast_tensors, "chunk": _chunk, "split": _split, "split_with_sizes": _split,
-    "unsafe_chunk": _chunk, "unsafe_split": _split, "unsafe_split_with_sizes": _split, "unbind": _unbind,
-}  # fmt: skip
-"""Operations with several results, one value each, named as "getitem" asks for them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -83,7 +84,8 @@ def windows(value: Value, axis: int, length: int, step: int) -> Value:
         axis: counted from the first dimension; its extent becomes the number of windows.
     """
     whole, own, by = value.dims[axis], extent(length), extent(step)
-    count = combined(f"(({whole.text} - {own.text}) // {by.text} + 1)", whole, own, lambda n, k: (n - k) // step + 1)
+    room = combined(f"({whole.text} - {own.text})", whole, own, operator.sub)
+    count = combined(f"({room.text} // {by.text} + 1)", room, by, lambda n, s: n // s + 1)
     dims = (*value.dims[:axis], count, *value.dims[axis + 1 :], own)
 
     def view(tensor: Load) -> Load:

@@ -113,7 +113,24 @@ def is_constant(number: float) -> bool:
 
 def extent(size: float) -> Extent:
     """Return a whole number of the graph as a size."""
-    return Extent(text_of(size), int(size))
+    return Extent(text_of(size), size if isinstance(size, SizedInt) else int(size))
+
+
+def opposite(number: int) -> Extent:
+    """Return a whole number of the graph with the other sign as a size: how far from the end an index is."""
+    if not isinstance(number, Sized) or is_constant(number):
+        return Extent(str(-number), -number)
+    text = text_of(number)
+    text = text.removeprefix("(0 - ").removesuffix(")") if text.startswith("(0 - ") else f"(0 - {text})"
+    return Extent(text, SizedInt.of(-int(number), text, tuple(-n for n in number.everywhere)))
+
+
+def at_most(one: Extent, other: Extent) -> Extent:
+    """Return the smaller of two sizes; the first where it is never larger, as far as that is known."""
+    seen = _side_by_side(one, other) or [(one.size, other.size)]
+    if all(a <= b for a, b in seen):
+        return one
+    return other if all(a >= b for a, b in seen) else combined(f"min({one.text}, {other.text})", one, other, min)
 
 
 def agree(some: Sequence[Extent], others: Sequence[Extent]) -> bool:

@@ -1,0 +1,237 @@
+"""Rules of what is written into a tensor at places: parts of it, or elements whose places other tensors hold.
+
+Each element of the result looks for what is written to it. So many places along a dimension cost as many comparisons an
+element; more than a few are not in the playbook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
+from cutegen_core.propose.playbook.formulas import add, cast, like, mul
+from cutegen_core.propose.playbook.rules.taken import followed, in_one, length_of
+from cutegen_core.propose.playbook.rules.views import position_of
+from cutegen_core.propose.playbook.triangles import triangle
+from cutegen_core.propose.playbook.values import (
+    ONE,
+    Extent,
+    Value,
+    agree,
+    compute,
+    constant,
+    expand,
+    extent,
+    fits,
+    is_constant,
+    permute,
+    position,
+    reduce,
+    squeeze,
+    unsqueeze,
+    window,
+)
+from cutegen_core.records.graph import Ref
+
+_MOST_PLACES = 64
+_CHOSEN = "{0} ? {1} : {2}"
+
+
+def _one_hot(call: OperationCall) -> Value:
+    x, classes = call.tensor(0), extent(call.node.shape[-1])
+    hit = compute("{0} == {1}", position((classes,), 0), unsqueeze(x, len(x.dims)), dtype="bool")
+    return cast(hit, call.node.dtype)
+
+
+def _eye(call: OperationCall) -> Value:
+    rows, columns = (extent(size) for size in call.node.shape)
+    hit = compute("{0} == {1}", position((rows, ONE), 0), position((columns,), 0), dtype="bool")
+    return cast(hit, call.node.dtype)
+
+
+def _diag_embed(call: OperationCall) -> Value:
+    """Return matrices of which the diagonals are the operand's last dimension."""
+    x, rank = call.tensor(0), len(call.node.shape)
+    first, second = (int(call.number(k, name, d)) % rank for k, name, d in ((2, "dim1", -2), (3, "dim2", -1)))
+    if call.number(1, "offset", 0):
+        raise not_in_playbook("matrices of a diagonal with an offset")
+    square = (*x.dims[:-1], x.dims[-1], x.dims[-1])
+    made = triangle(expand(unsqueeze(x, -2), square), "==", 0)
+    rest = iter(range(rank - 2))
+    order = [rank - 2 if k == first else rank - 1 if k == second else next(rest) for k in range(rank)]
+    return permute(made, order)
+
+
+def _select_scatter(call: OperationCall) -> Value:
+    """Return the operand with another tensor at one position of a dimension."""
+    x, axis = call.tensor(0), int(call.number(2, "dim", 0)) % len(call.tensor(0).dims)
+    (index,) = call.integers(3, "index")
+    hit = _is_at(x, axis, length_of(position_of(index, x.dims[axis])))
+    return compute(_CHOSEN, hit, unsqueeze(call.valued(1), axis), x, dtype=x.dtype)
+
+
+def _slice_scatter(call: OperationCall) -> Value:
+    """Return the operand with another tensor in a slice of it."""
+    x, source, axis = call.tensor(0), call.valued(1), int(call.number(2, "dim", 0)) % len(call.tensor(0).dims)
+    whole, (start, end), step = x.dims[axis], (call.operand(k, n) for k, n in ((3, "start"), (4, "end"))), 1
+    given = call.operand(5, "step", 1)
+    if not isinstance(given, int) or not is_constant(given):
+        raise not_in_playbook("a slice whose step changes with the sizes")
+    step = int(given)
+    first = position_of(start if isinstance(start, int) else 0, whole)
+    last = position_of(end, whole) if isinstance(end, int) else whole
+    where = compute("{0} - {1}", position((whole,), 0), length_of(first), dtype="int64")
+    inside = f"{{0}} >= 0 && {{0}} + {{1}} < {{2}}{f' && {{0}} % {step} == 0' if step > 1 else ''}"
+    behind = len(x.dims) - axis - 1
+    hit = followed(compute(inside, where, length_of(first), length_of(last), dtype="bool"), behind)
+    place = compute(f"{{0}} < 0 ? 0L : {{0}} / {step} < {{1}} ? {{0}} / {step} : {{1}} - 1", where,
+                    length_of(source.dims[axis]), dtype="int64")  # fmt: skip
+    return compute(_CHOSEN, hit, in_one(source, axis, place), x, dtype=x.dtype)
+
+
+def _is_at(x: Value, axis: int, place: Value) -> Value:
+    """Return whether an element lies at a place along a dimension."""
+    return compute("{0} == {1}", position(x.dims, axis), place, dtype="bool")
+
+
+def _scatter(call: OperationCall) -> Value:
+    """Return the operand with elements of a source, or a number, where an index says: of several the last one."""
+    x, axis, index = call.tensor(0), int(call.number(1, "dim", 0)) % len(call.tensor(0).dims), call.tensor(2)
+    source = _source(call, 3, "src", x, index)
+    return _last_written(x, axis, index, source)
+
+
+def _scatter_add(call: OperationCall) -> Value:
+    x, axis, index = call.tensor(0), int(call.number(1, "dim", 0)) % len(call.tensor(0).dims), call.tensor(2)
+    return add(x, _added_up(call, x, axis, index, _source(call, 3, "src", x, index)))
+
+
+def _scatter_reduce(call: OperationCall) -> Value:
+    x, axis, index = call.tensor(0), int(call.number(1, "dim", 0)) % len(call.tensor(0).dims), call.tensor(2)
+    kind, source = str(call.operand(4, "reduce")), _source(call, 3, "src", x, index)
+    if kind not in _REDUCED or not call.flag(5, "include_self", True):
+        raise not_in_playbook(f"'scatter_reduce' by {kind}, or without what is there before,")
+    found, none, code = _REDUCED[kind]
+    hit, elements = _pairs(call, x, axis, index, source)
+    kept = compute(_CHOSEN, hit, elements, like(x, none), dtype=x.dtype)
+    return compute(code, x, reduce(found, kept, (axis + 1,), False), dtype=x.dtype)
+
+
+_REDUCED = {
+    "sum": ("sum", 0, "{0} + {1}"), "prod": ("times", 1, "{0} * {1}"),
+    "amax": ("max", float("-inf"), "max_of({0}, {1})"), "amin": ("min", float("inf"), "min_of({0}, {1})"),
+}  # fmt: skip
+"""How what is written to one place is reduced, of nothing, and with what is there."""
+
+
+def _source(call: OperationCall, at: int, name: str, x: Value, index: Value) -> Value:
+    """Return what is written, of the index's extents, in the operand's dtype."""
+    value = call.operand(at, name) if call.has(at, name) else call.operand(at, "value")
+    if not isinstance(value, Ref):
+        return expand(constant(value if isinstance(value, int | float) else 0, x.dtype), index.dims)
+    source = cast(call.tensor(at, name if call.has(at, name) else "value"), x.dtype)
+    if len(source.dims) != len(index.dims):
+        raise not_in_playbook(f"'{call.node.op}' of another rank")
+    for k, (own, wanted) in enumerate(zip(source.dims, index.dims, strict=True)):
+        if not agree([own], [wanted]):
+            source = window(source, k, Extent("0", 0), wanted)
+    return source
+
+
+def _last_written(x: Value, axis: int, index: Value, source: Value) -> Value:
+    if index.dims[axis].single:
+        _check_extents(x, axis, index)
+        return compute(_CHOSEN, _is_at(x, axis, index), source, x, dtype=x.dtype)
+    _check_extents(x, axis, index)
+    turn = position(index.dims, axis)
+    hit, turns = _beside(x, axis, index, turn)
+    last = reduce("max", compute(_CHOSEN, hit, turns, constant(-1, "int64"), dtype="int64"), (axis + 1,), False)
+    _, elements = _beside(x, axis, index, source)
+    own = compute("{0} == {1}", position(elements.dims, axis + 1), unsqueeze(last, axis + 1), dtype="bool")
+    written = reduce("sum", compute("{0} ? {1} : {T}(0)", own, elements, dtype=x.dtype), (axis + 1,), False)
+    return compute("{0} < 0 ? {1} : {2}", last, x, written, dtype=x.dtype)
+
+
+def _added_up(call: OperationCall, x: Value, axis: int, index: Value, source: Value) -> Value:
+    if index.dims[axis].single:
+        _check_extents(x, axis, index)
+        return compute("{0} ? {1} : {T}(0)", _is_at(x, axis, index), source, dtype=x.dtype)
+    hit, elements = _pairs(call, x, axis, index, source)
+    return reduce("sum", compute("{0} ? {1} : {T}(0)", hit, elements, dtype=x.dtype), (axis + 1,), False)
+
+
+def _pairs(call: OperationCall, x: Value, axis: int, index: Value, source: Value) -> tuple[Value, Value]:
+    _check_extents(x, axis, index)
+    return _beside(x, axis, index, source)
+
+
+def _beside(x: Value, axis: int, index: Value, source: Value) -> tuple[Value, Value]:
+    """Return for each element of `x`, along one more dimension behind `axis`, which indices are its place, and the
+    elements of the source there."""
+    place = unsqueeze(position(x.dims, axis), axis + 1)
+    indices = unsqueeze(cast(index, "int64"), axis)
+    hit = compute("{0} == {1}", place, indices, dtype="bool")
+    return hit, unsqueeze(source, axis)
+
+
+def _check_extents(x: Value, axis: int, index: Value) -> None:
+    """Refuse an index that is shorter than the operand in another dimension, or holds many places along this one."""
+    places = index.dims[axis]
+    others = [k for k in range(len(x.dims)) if k != axis]
+    if not agree([x.dims[k] for k in others], [index.dims[k] for k in others]):
+        raise not_in_playbook("what is written at places of some rows only")
+    if max(places.size, *places.everywhere, 0) > _MOST_PLACES:
+        raise not_in_playbook(f"what is written at more than {_MOST_PLACES} places of a row")
+
+
+def _by_vector(write: Callable[[OperationCall, Value, int, Value, Value], Value]) -> Rule:
+    """Return the rule of an operation whose index is a vector of positions along one dimension."""
+
+    def rule(call: OperationCall) -> Value:
+        x, axis, vector = call.tensor(0), int(call.number(1, "dim", 0)) % len(call.tensor(0).dims), call.tensor(2)
+        vector = vector if vector.dims else unsqueeze(vector, 0)
+        dims = (*x.dims[:axis], vector.dims[0], *x.dims[axis + 1 :])
+        index = expand(followed(vector, len(x.dims) - axis - 1), dims)
+        value = call.operand(3, "source") if call.has(3, "source") else call.operand(3, "value")
+        source = call.valued(3, "source" if call.has(3, "source") else "value")
+        return write(call, x, axis, index, source if isinstance(value, Ref) and source.dims else expand(source, dims))
+
+    return rule
+
+
+def _index_add(call: OperationCall, x: Value, axis: int, index: Value, source: Value) -> Value:
+    alpha = call.node.kwargs.get("alpha", 1)
+    if isinstance(alpha, int | float) and alpha != 1:
+        source = mul(source, like(source, alpha))
+    return add(x, _added_up(call, x, axis, index, source))
+
+
+def _index_put(call: OperationCall) -> Value:
+    """Return the operand with values where a mask says, or in the rows that a vector names."""
+    x, given, values = call.tensor(0), call.operand(1), call.valued(2)
+    names = [one.node for one in given if isinstance(one, Ref)] if isinstance(given, tuple) else []
+    if len(names) != 1 or not isinstance(given, tuple) or given[0] is None or names[0] not in call.values:
+        raise not_in_playbook(f"'{call.node.op}' at places of several tensors")
+    place, together = call.values[names[0]], call.flag(3, "accumulate")
+    if place.dtype == "bool":
+        if values.dims and not all(dim.single for dim in values.dims):
+            raise not_in_playbook("a list of values for the elements that a mask chooses")
+        hit, one = followed(place, len(x.dims) - len(place.dims)), squeeze(values, range(len(values.dims)))
+        return compute(_CHOSEN, hit, add(x, one) if together else one, x, dtype=x.dtype)
+    if len(place.dims) != 1:
+        raise not_in_playbook(f"'{call.node.op}' at a matrix of places")
+    dims = (place.dims[0], *x.dims[1:])
+    place = compute("{0} < 0 ? {0} + {1} : {0}", place, length_of(x.dims[0]), dtype="int64")
+    index, source = expand(followed(place, len(x.dims) - 1), dims), expand(values, dims)
+    if not together:
+        return _last_written(x, 0, index, source)
+    return add(x, _added_up(call, x, 0, index, source))
+
+
+RULES: Mapping[str, Rule] = {
+    "one_hot": _one_hot, "eye": _eye, "diag_embed": _diag_embed, "select_scatter": _select_scatter,
+    "slice_scatter": _slice_scatter, "scatter": _scatter, "scatter_add": _scatter_add,
+    "scatter_reduce": _scatter_reduce, "index_add": _by_vector(_index_add),
+    "index_copy": _by_vector(lambda call, *given: _last_written(*given)),
+    "index_fill": _by_vector(lambda call, *given: _last_written(*given)), "index_put": _index_put,
+}  # fmt: skip
