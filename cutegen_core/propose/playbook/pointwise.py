@@ -100,6 +100,9 @@ BINARY: Mapping[str, str] = {
     "bitwise_right_shift": "{0} >> {1}",
 }
 
+LEAST = "(-9223372036854775807L - 1)"
+"""The smallest whole number, as C++ can write it."""
+
 HELPERS: Mapping[str, str] = {
     "max_of": """// The larger one; NaN when either is NaN, as in PyTorch.
 template <class T>
@@ -147,6 +150,12 @@ __device__ long ranked(float value, long position) {
   int const bits = __float_as_int(value + 0.0f);
   int const order = value != value ? 0x7fffffff : bits ^ (bits >> 31 & 0x7fffffff);
   return long(uint64_t(uint32_t(order)) << 32 | uint32_t(0x7fffffff - int(position)));
+}
+""",
+    "value_of_rank": """// The value of a rank, which has the bits of a float in another order.
+__device__ float value_of_rank(long rank) {
+  int const order = int(rank >> 32);
+  return __int_as_float(order ^ (order >> 31 & 0x7fffffff));
 }
 """,
     "remainder_of": """// What is left of a division, with the divisor's sign.

@@ -22,6 +22,7 @@ from cutegen_core.propose.playbook.naming import fresh
 from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms
 from cutegen_core.propose.playbook.triangles import KeptTriangle, has_zeros, kept_of
 from cutegen_core.propose.playbook.values import (
+    ONE,
     POSITIONS,
     ZERO,
     DotProductAttention,
@@ -190,6 +191,10 @@ class Planner:
         """Add the regions that write each piece to its part of the result."""
         start = ZERO
         self._in_pieces.add(store.tensor)
+        if _share_rows_throughout(value.pieces):
+            parts = [window(store, value.axis, Extent(str(k), k), ONE) for k in range(len(value.pieces))]
+            self._write(value.pieces, [part for part in parts if isinstance(part, Load)])
+            return
         for piece in value.pieces:
             length = piece.dims[value.axis]
             written, part = plain(piece), window(store, value.axis, start, length)
@@ -386,6 +391,17 @@ def _accesses(terms: Terms, stores: Sequence[RegionResult]) -> list[TensorAccess
 def _access(store: Load, coordinates: Sequence[Coordinate]) -> TensorAccess:
     strides = {s: e for s, e in zip(coordinates, store.strides, strict=True) if s is not None}
     return TensorAccess(store.tensor, store.dtype, strides, store.offset)
+
+
+def _share_rows_throughout(pieces: Sequence[Value]) -> bool:
+    """Return whether all pieces are results of one walk over the same rows, one for each."""
+    domains = [row_domain(piece) for piece in pieces]
+    domain = domains[0]
+    return (
+        domain is not None
+        and all(other == domain and domain.holds(piece) for other, piece in zip(domains, pieces, strict=True))
+        and all(piece.dims[axis].single for piece in pieces for axis in domain.axes)
+    )
 
 
 def _is_squeezed(value: Value) -> TypeGuard[Move]:

@@ -18,6 +18,7 @@ from cutegen_core.propose.playbook.rules import (
     pieces,
     places,
     products,
+    ranks,
     reductions,
     scans,
     special,
@@ -34,7 +35,7 @@ SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
     **pieces.SEVERAL,
     **places.SEVERAL,
     **reductions.SEVERAL,
-    **scans.SEVERAL,
+    **ranks.SEVERAL,
     **cells.SEVERAL,
 }
 """Operations with several results, one value each, named as "getitem" asks for them."""

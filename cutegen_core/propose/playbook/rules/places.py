@@ -28,8 +28,11 @@ from cutegen_core.propose.playbook.values import (
 )
 from cutegen_core.records.graph import Ref
 
-_SHORT = ("float32", "float16", "bfloat16")
+SHORT = ("float32", "float16", "bfloat16")
 """What a rank can hold beside a position: arithmetic in 32 bits."""
+LOW_HALF = "({0} & 4294967295L)"
+PLACE_OF_LARGEST = f"2147483647L - {LOW_HALF}"
+"""Where the element of a rank lies, which is larger for an earlier position."""
 
 
 def _triangle(comparison: str) -> Rule:
@@ -69,10 +72,10 @@ def position_of(kind: str, x: Value, axes: tuple[int, ...], keepdim: bool) -> Va
         x, axes = reshape(x, (x.numel,)), (0,)
     (axis,) = axes
     where = position(x.dims, axis)
-    if x.dtype in _SHORT:
+    if x.dtype in SHORT:
         code = "ranked({0}, {1})" if kind == "max" else "ranked(-{0}, {1})"
         best = reduce("max", compute(code, cast(x, "float32"), where, dtype="int64"), (axis,), keepdim)
-        return compute("2147483647L - ({0} & 4294967295L)", best, dtype="int64")
+        return compute(PLACE_OF_LARGEST, best, dtype="int64")
     extreme = reduce(kind, x, (axis,), True)
     hit = compute("{0} == {1} || {0} != {0}", x, extreme, dtype="bool")
     never = like(where, 2**62)

@@ -127,13 +127,15 @@ def _bias(call: OperationCall, value: Value) -> Value:
 
 
 def _pool(rank: int, kind: str) -> Rule:
-    def rule(call: OperationCall) -> Value:
-        x = call.floating(0)
-        if len(x.dims) == rank + 1:
-            return squeeze(_pooled(call, unsqueeze(x, 0), rank, kind), (0,))
-        return _pooled(call, x, rank, kind)
+    return lambda call: pooled(call, rank, kind)
 
-    return rule
+
+def pooled(call: OperationCall, rank: int, kind: str, given: Value | None = None) -> Value:
+    """Return the pooling of the first operand, or of another value of its extents."""
+    x = given or call.floating(0)
+    if len(x.dims) == rank + 1:
+        return squeeze(_pooled(call, unsqueeze(x, 0), rank, kind), (0,))
+    return _pooled(call, x, rank, kind)
 
 
 def _pooled(call: OperationCall, x: Value, rank: int, kind: str) -> Value:
@@ -185,7 +187,7 @@ RULES: Mapping[str, Rule] = {
     "convolution": _any_convolution,
     **{f"conv{n}d": _convolution(n) for n in (1, 2, 3)},
     **{f"conv_transpose{n}d": _transposed(n) for n in (1, 2, 3)},
-    **{f"max_pool{n}d{more}": _pool(n, "max") for n in (1, 2, 3) for more in ("", "_with_indices")},
+    **{f"max_pool{n}d": _pool(n, "max") for n in (1, 2, 3)},
     **{f"avg_pool{n}d": _pool(n, "sum") for n in (1, 2, 3)},
     **{f"adaptive_{kind}_pool{n}d": _adaptive(n, k) for n in (1, 2, 3) for kind, k in (("avg", "sum"), ("max", "max"))},
 }

@@ -22,7 +22,6 @@ from cutegen_core.propose.playbook.values import (
     constant,
     expand,
     extent,
-    fits,
     is_constant,
     permute,
     position,

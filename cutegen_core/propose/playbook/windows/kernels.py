@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from cutegen_core.propose.playbook.kernels import RegionKernel
 from cutegen_core.propose.playbook.parameters import ELEMENT, Nested, Parameters, layout_of
+from cutegen_core.propose.playbook.pointwise import LEAST
 from cutegen_core.propose.playbook.regions import Mode
 from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.values import COMPUTE_TYPE, Extent, product
@@ -156,7 +157,8 @@ class PoolingKernel(WindowsKernel):
         pooling = self.region.sliding
         assert isinstance(pooling, Pooling)
         largest = pooling.kind == "max"
-        self.identity = f"-{self.ctype}(INFINITY)" if largest else f"{self.ctype}(0)"
+        least = LEAST if self.ctype == "long" else f"-{self.ctype}(INFINITY)"
+        self.identity = least if largest else f"{self.ctype}(0)"
         self.outside = self.identity
         self.op, self.mean = ("Max" if largest else "Sum"), pooling.mean
 
