@@ -56,6 +56,7 @@ UNARY: Mapping[str, str] = {
     "mish": "{0} * tanh{f}(log1p{f}(exp{f}(-abs_of({0}))) + max_of({0}, {T}(0)))",
     "log_sigmoid": "min_of({0}, {T}(0)) - log1p{f}(exp{f}(-abs_of({0})))",
     "logical_not": "!{0}",
+    "special_entr": "{0} != {0} ? {0} : {0} > {T}(0) ? -{0} * log{f}({0}) : {0} == {T}(0) ? {T}(0) : -{T}(INFINITY)",
     "selu": "{0} > {T}(0) ? {T}(1.0507009873554805) * {0}"
     " : {T}(1.0507009873554805 * 1.6732632423543772) * expm1{f}({0})",
 }
@@ -81,6 +82,7 @@ BINARY: Mapping[str, str] = {
     "floor_divide": "floor_quotient({0}, {1})",
     "heaviside": "{0} == {T}(0) ? {1} : {T}({0} > {T}(0))",
     "xlogy": "{1} == {1} && {0} == {T}(0) ? {T}(0) : {0} * log{f}({1})",
+    "special_xlog1py": "{1} == {1} && {0} == {T}(0) ? {T}(0) : {0} * log1p{f}({1})",
     "logaddexp": "isinf({0}) && {0} == {1} ? {0} : max_of({0}, {1}) + log1p{f}(exp{f}(-abs_of({0} - {1})))",
     "logaddexp2": "isinf({0}) && {0} == {1} ? {0}"
     " : max_of({0}, {1}) + {T}(1.4426950408889634) * log1p{f}(exp2{f}(-abs_of({0} - {1})))",

@@ -15,6 +15,7 @@ from cutegen_core.propose.playbook.values import (
     Size,
     Value,
     agree,
+    broadcast,
     combined,
     compute,
     expand,
@@ -40,6 +41,10 @@ def _attention(call: OperationCall) -> Value:
         mask = mask and _in_groups(mask, k.dims[-4:-2])
     elif mask is None and _is_gathered(k) and _is_gathered(v):
         k, v = plain(k), plain(v)
+    if len(q.dims) == len(k.dims) == len(v.dims):
+        heads = broadcast([Value(one.dims[:-2], one.dtype) for one in (q, k, v)])
+        q, k, v = (one if agree(one.dims[:-2], heads) else expand(one, (*heads, *one.dims[-2:])) for one in (q, k, v))
+        result = (*q.dims[:-1], v.dims[-1])
     same_heads = agree(k.dims[:-2], v.dims[:-2]) and agree([product(q.dims[:-2])], [product(k.dims[:-2])])
     if not (same_heads and fits(result, call.node.shape)):
         raise not_in_playbook("attention whose queries have other heads than the keys")

@@ -44,13 +44,13 @@ def _upsample_linear(call: OperationCall) -> Value:
     axes = []
     for k, own in enumerate(x.dims[2:]):
         scale = scales[k] if isinstance(scales, tuple) else None
-        length = _longer(call, own, k + 2, scale)
+        length = longer_side(call, own, k + 2, scale)
         axes.append(_between(own, length, scale, dtype, aligned=aligned))
     dims = (*x.dims[:2], *(axis.length for axis in axes))
     return cast(_interpolated(x, dims, axes, (), dtype), x.dtype)
 
 
-def _longer(call: OperationCall, own: Extent, axis: int, scale: object) -> Extent:
+def longer_side(call: OperationCall, own: Extent, axis: int, scale: object) -> Extent:
     """Return the extent of the result along a dimension."""
     size = call.node.shape[axis]
     if scale is None:

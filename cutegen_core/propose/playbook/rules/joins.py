@@ -207,14 +207,14 @@ def _drawn_out(x: Value, axis: int, times: Extent) -> Value:
     return expand(apart, (*apart.dims[: axis + 1], times, *apart.dims[axis + 2 :]))
 
 
-def _upsample_nearest(call: OperationCall) -> Value:
-    """Return each element as often as a dimension has become longer, which must be a whole number of times."""
-    x, shape = call.tensor(0), call.node.shape
+def drawn_out_to(x: Value, shape: tuple[int, ...]) -> Value | None:
+    """Return each element as often as its dimensions behind the second are longer in this shape; None where that is no
+    whole number of times."""
     for axis in range(len(shape) - 1, 1, -1):
         own = x.dims[axis]
         times = combined("", Extent("", shape[axis]), own, lambda longer, n: longer // max(n, 1))
         if not fits((own.times(times),), (shape[axis],)):
-            raise not_in_playbook(f"'{call.node.op}' by other than a whole number of times")
+            return None
         same = len(set(times.everywhere)) < 2
         text = str(int(times.size)) if same else f"({extent(shape[axis]).text} // {own.text})"
         x = _drawn_out(x, axis, replace(times, text=text))
@@ -314,5 +314,4 @@ RULES: Mapping[str, Rule] = {
     "repeat_interleave": _repeat_interleave, "pixel_shuffle": _pixel_shuffle, "glu": _glu,
     "pixel_unshuffle": _pixel_unshuffle, "channel_shuffle": _channel_shuffle,
     "diff": _diff, "rot90": _rot90,
-    **{f"{name}{n}d": _upsample_nearest for name in ("upsample_nearest", "_upsample_nearest_exact") for n in (1, 2, 3)},
 }  # fmt: skip

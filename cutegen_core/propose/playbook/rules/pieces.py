@@ -6,7 +6,9 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from cutegen_core.propose.playbook.call import OperationCall, not_in_playbook
+from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
+from cutegen_core.propose.playbook.rules.joins import join
+from cutegen_core.propose.playbook.rules.taken import followed
 from cutegen_core.propose.playbook.rules.views import position_of
 from cutegen_core.propose.playbook.values import (
     ONE,
@@ -20,6 +22,8 @@ from cutegen_core.propose.playbook.values import (
     extent,
     is_constant,
     permute,
+    product,
+    reshaped,
     squeeze,
     unsqueeze,
     window,
@@ -36,18 +40,25 @@ def _broadcast_tensors(call: OperationCall) -> dict[str, Value]:
     return _named(call, [expand(value, dims) for value in operands])
 
 
+def _grid(given: Sequence[Value]) -> list[Value]:
+    vectors = [value if value.dims else unsqueeze(value, 0) for value in given]
+    dims = tuple(value.dims[0] for value in vectors)
+    return [expand(followed(value, len(vectors) - 1 - k), dims) for k, value in enumerate(vectors)]
+
+
 def _meshgrid(call: OperationCall) -> dict[str, Value]:
     """Return each vector along a dimension of its own; of "xy" the first two dimensions change places."""
-    vectors = [value if value.dims else unsqueeze(value, 0) for value in call.tensors(0)]
-    dims = tuple(value.dims[0] for value in vectors)
-    found = []
-    for k, value in enumerate(vectors):
-        for _ in range(len(vectors) - 1 - k):
-            value = unsqueeze(value, -1)
-        found.append(expand(value, dims))
+    found = _grid(call.tensors(0))
     if call.operand(1, "indexing") == "xy" and len(found) > 1:
         found = [permute(value, (1, 0, *range(2, len(found)))) for value in found]
     return _named(call, found)
+
+
+def _cartesian(call: OperationCall) -> Value:
+    """Return all combinations of the elements of several vectors, one in a row."""
+    grids = _grid(call.tensors(0))
+    columns = [unsqueeze(reshaped(grid, (product(grid.dims),)), 1) for grid in grids]
+    return join(columns, 1) if len(columns) > 1 else squeeze(columns[0], (1,))
 
 
 def _unbind(call: OperationCall) -> dict[str, Value]:
@@ -153,6 +164,8 @@ def _unequal_pieces(call: OperationCall, x: Value, axis: int, sizes: Sequence[in
         start = start.plus(length)
     return _named(call, found)
 
+
+RULES: Mapping[str, Rule] = {"cartesian_prod": _cartesian}
 
 SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
     "broadcast_tensors": _broadcast_tensors, "meshgrid": _meshgrid, "chunk": _chunk, "split": _split,

@@ -51,8 +51,6 @@ def _in_order(call: OperationCall, count: object, axis: int, largest: bool) -> l
         raise not_in_playbook(f"'{call.node.op}' of {x.dtype}")
     if not isinstance(count, int) or not is_constant(count) or count > _MOST_RANKS:
         raise not_in_playbook(f"'{call.node.op}' of more than {_MOST_RANKS} elements of a row")
-    if count > 1 and x.dtype != "float32":
-        raise not_in_playbook(f"'{call.node.op}' of {x.dtype}, many of which are equal,")
     where = position(x.dims, axis)
     kind, code = ("max", "ranked({0}, {1})") if largest else ("min", "ranked({0}, 2147483647L - {1})")
     below = f"{{0}} < {{1}} ? {{0}} : {LEAST}" if largest else "{0} > {1} ? {0} : 9223372036854775807L"
@@ -64,14 +62,17 @@ def _in_order(call: OperationCall, count: object, axis: int, largest: bool) -> l
 
 
 def _results(call: OperationCall, ranks: list[Value], largest: bool, axis: int) -> dict[str, Value]:
-    """Return the elements of ranks along a dimension, and their places."""
+    """Return the elements of ranks along a dimension, and their places: of halves, many of which are equal, PyTorch
+    names any."""
     name, dtype = call.node.name, call.tensor(0).dtype
-    values = [compute("value_of_rank({0})", rank, dtype=dtype) for rank in ranks]
+    values: list[Value] = [compute("value_of_rank({0})", rank, dtype=dtype) for rank in ranks]
     code = PLACE_OF_LARGEST if largest else LOW_HALF
-    places = [compute(code, rank, dtype="int64") for rank in ranks]
     along = axis % len(ranks[0].dims)
-    found = (join(each, along) if len(each) > 1 else each[0] for each in (values, places))
-    return dict(zip((name, f"{name}[1]"), found, strict=True))
+    found = {name: join(values, along) if len(ranks) > 1 else values[0]}
+    if dtype == "float32":
+        places: list[Value] = [compute(code, rank, dtype="int64") for rank in ranks]
+        found[f"{name}[1]"] = join(places, along) if len(ranks) > 1 else places[0]
+    return found
 
 
 def _extreme_so_far(kind: str) -> Callable[[OperationCall], dict[str, Value]]:

@@ -7,7 +7,21 @@ from collections.abc import Mapping
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, like, mul, sub
 from cutegen_core.propose.playbook.pointwise import BINARY
-from cutegen_core.propose.playbook.values import Value, compute, constant, expand, unsqueeze
+from cutegen_core.propose.playbook.rules.taken import followed, in_one
+from cutegen_core.propose.playbook.values import (
+    ONE,
+    ZERO,
+    Value,
+    broadcast,
+    compute,
+    constant,
+    expand,
+    position,
+    reduce,
+    reshaped,
+    unsqueeze,
+    window,
+)
 
 _LARGEST = {
     "float64": 1.7976931348623157e308, "float32": 3.4028234663852886e38, "float16": 65504.0,
@@ -127,6 +141,94 @@ def _outer(call: OperationCall) -> Value:
     return mul(unsqueeze(a, -1), b)
 
 
+def _addr(call: OperationCall) -> Value:
+    """Return a matrix plus the products of two vectors, each times its factor."""
+    x, a, b = (cast(call.tensor(i), call.node.dtype) for i in range(3))
+    beta, alpha = (like(x, call.number(99, name, 1)) for name in ("beta", "alpha"))
+    return add(mul(x, beta), mul(mul(unsqueeze(a, -1), b), alpha))
+
+
+def _kron(call: OperationCall) -> Value:
+    """Return every element of the first tensor times the whole of the second one, which lies in its place."""
+    a, b = (call.valued(i) for i in (0, 1))
+    rank = max(len(a.dims), len(b.dims))
+    a, b = (_of_rank(value, rank) for value in (a, b))
+    dims = tuple(own.times(other) for own, other in zip(a.dims, b.dims, strict=True))
+    for k in range(rank):
+        a, b = unsqueeze(a, 2 * k + 1), unsqueeze(b, 2 * k)
+    return reshaped(mul(a, b), dims)
+
+
+def _of_rank(value: Value, rank: int) -> Value:
+    while len(value.dims) < rank:
+        value = unsqueeze(value, 0)
+    return value
+
+
+def _cross(call: OperationCall) -> Value:
+    """Return the cross products of vectors of three elements along a dimension."""
+    a, b = (call.valued(i) for i in (0, 1))
+    axis = call.operand(2, "dim", -1)
+    if not isinstance(axis, int):
+        raise not_in_playbook("'cross' without a dimension")
+
+    def turned(value: Value, by: int) -> Value:
+        place = compute(f"({{0}} + {by}) % 3", position((value.dims[axis],), 0), dtype="int64")
+        return in_one(value, axis, place)
+
+    a, b = (expand(value, broadcast([a, b])) for value in (a, b))
+    return sub(mul(turned(a, 1), turned(b, 2)), mul(turned(a, 2), turned(b, 1)))
+
+
+def _fake_quantise(call: OperationCall) -> Value:
+    """Return the numbers that whole ones of a range stand for, the nearest to each element."""
+    x = call.tensor(0)
+    scale, zero, least, most = (like(x, call.number(i, name, 0)) for i, name in enumerate(_QUANTISATION, 1))
+    steps = compute("rint{f}({0} * ({T}(1) / {1}) + {2})", x, scale, zero, dtype=x.dtype)
+    kept = compute("fmin{f}(fmax{f}({0}, {1}), {2})", steps, least, most, dtype=x.dtype)
+    return compute("({0} - {1}) * {2}", kept, zero, scale, dtype=x.dtype)
+
+
+_QUANTISATION = ("scale", "zero_point", "quant_min", "quant_max")
+
+
+def _bucketize(call: OperationCall) -> Value:
+    return _places_among(call, call.tensor(1), call.tensor(0))
+
+
+def _search(call: OperationCall) -> Value:
+    return _places_among(call, call.tensor(0), call.tensor(1))
+
+
+def _places_among(call: OperationCall, boundaries: Value, x: Value) -> Value:
+    """Return how many boundaries lie before an element: those that are less, or on request those that are not more."""
+    if call.has(99, "sorter"):
+        raise not_in_playbook(f"'{call.node.op}' by an order of its own")
+    right = call.flag(3, "right") or call.node.kwargs.get("side") == "right"
+    if len(boundaries.dims) > 1:
+        boundaries = unsqueeze(boundaries, len(boundaries.dims) - 1)
+    code = "!({0} > {1})" if right else "{0} < {1} || {1} != {1}"
+    before = compute(code, boundaries, unsqueeze(x, len(x.dims)), dtype="bool")
+    return cast(reduce("sum", cast(before, "int64"), (-1,), False), call.node.dtype)
+
+
+def _trapezoid(call: OperationCall) -> Value:
+    """Return the area below straight lines between the elements of a row, at steps of one size or at given places."""
+    y = call.floating(0)
+    axis = int(call.number(99, "dim", -1))
+    less = y.dims[axis].less(ONE)
+    means = mul(add(window(y, axis, ZERO, less), window(y, axis, ONE, less)), like(y, 0.5))
+    if call.has(1, "x"):
+        x = cast(call.tensor(1, "x"), y.dtype)
+        along = -1 if len(x.dims) == 1 else axis
+        steps: Value = sub(window(x, along, ONE, less), window(x, along, ZERO, less))
+        if len(x.dims) == 1:
+            steps = followed(steps, len(y.dims) - 1 - axis % len(y.dims))
+    else:
+        steps = like(y, call.number(99, "dx", 1.0))
+    return reduce("sum", mul(means, steps), (axis,), False)
+
+
 RULES: Mapping[str, Rule] = {
     "isnan": _tells("isnan({0})"), "isinf": _tells("isinf({0})"), "isfinite": _tells("isfinite({0})", True),
     "isposinf": _tells("isinf({0}) && {0} > 0"), "isneginf": _tells("isinf({0}) && {0} < 0"),
@@ -134,5 +236,7 @@ RULES: Mapping[str, Rule] = {
     "rrelu": _rrelu, "masked_fill": _masked_fill, "lerp": _lerp, "addcmul": _added("{1} * {2}"),
     "addcdiv": _added("({1} / {2})"), "fmod": _whole_division("fmod"), "remainder": _whole_division("remainder"),
     "floor_divide": _whole_division("floor_divide"), "bitwise_not": _bitwise_not, "float_power": _float_power,
-    "outer": _outer,
+    "outer": _outer, "addr": _addr, "kron": _kron, "cross": _cross, "linalg_cross": _cross,
+    "fake_quantize_per_tensor_affine": _fake_quantise, "bucketize": _bucketize, "searchsorted": _search,
+    "trapezoid": _trapezoid,
 }  # fmt: skip

@@ -6,16 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
-from cutegen_core.propose.playbook.formulas import add, div, like
+from cutegen_core.propose.playbook.formulas import add, cast, div, like
 from cutegen_core.propose.playbook.rules.products import matmul
 from cutegen_core.propose.playbook.rules.reductions import mean_of
+from cutegen_core.propose.playbook.rules.taken import followed, in_one, length_of
 from cutegen_core.propose.playbook.values import (
     ONE,
+    ZERO,
     Extent,
     Reshape,
     Size,
     Value,
+    combined,
+    compute,
     extent,
+    fits,
+    position,
     product,
     reduce,
     reshape,
@@ -166,21 +172,59 @@ def _average(
 
 
 def _adaptive(rank: int, kind: str) -> Rule:
-    """Return the rule of a pooling to given extents: 1, or the extent that is there."""
+    """Return the rule of a pooling to given extents: first to those that are not 1, then over all of the others."""
 
     def rule(call: OperationCall) -> Value:
         x = call.floating(0)
         given = call.operand(1, "output_size")
         wanted = given if isinstance(given, tuple) else (given,) * rank
         axes = [k - rank for k, n in enumerate(wanted) if n == 1 and not x.dims[k - rank].single]
-        other = [n for k, n in enumerate(wanted) if n not in (1, None, x.sizes[k - rank])]
-        if other:
-            raise not_in_playbook(f"'{call.node.op}' to {other[0]} places, whose windows differ in size,")
+        other = {k - rank: extent(n) for k, n in enumerate(wanted) if isinstance(n, int) and n != 1
+                 and not fits([x.dims[k - rank]], [n])}  # fmt: skip
+        made = _to_places(x, other, rank, kind) if other else x
         if not axes:
-            return x
-        return mean_of(x, axes, True) if kind == "sum" else reduce("max", x, axes, True)
+            return made
+        return mean_of(made, axes, True) if kind == "sum" else reduce("max", made, axes, True)
 
     return rule
+
+
+def _to_places(x: Value, wanted: Mapping[int, Extent], rank: int, kind: str) -> Value:
+    """Return the pooling to so many places of some dimensions: by windows of one size where that is possible."""
+    if all(_is_multiple(x.dims[axis], count) for axis, count in wanted.items()):
+        images = x if len(x.dims) == rank + 2 else unsqueeze(x, 0)
+        sides = [over(images.dims[k], wanted[k]) if k in wanted else ONE for k in range(-rank, 0)]
+        windows = tuple(slide(images.dims[k - rank], side, side, ZERO, ONE) for k, side in enumerate(sides))
+        dims = (*images.dims[:2], *(wanted.get(k, images.dims[k]) for k in range(-rank, 0)))
+        made: Value = Pooling(dims, x.dtype, images, windows, kind)
+        if kind == "sum":
+            made = div(made, Size((), x.dtype, product(sides).text))
+        return made if images is x else squeeze(made, (0,))
+    for axis, count in wanted.items():
+        x = _along_one(x, axis % len(x.dims), count, kind)
+    return x
+
+
+def _is_multiple(whole: Extent, count: Extent) -> bool:
+    return fits([over(whole, count).times(count)], [whole.size])
+
+
+def _along_one(x: Value, axis: int, count: Extent, kind: str) -> Value:
+    """Return the pooling along one dimension: place i looks at the elements from i n / m to (i + 1) n / m, rounded
+    outwards."""
+    whole, (length, places) = x.dims[axis], (length_of(x.dims[axis]), length_of(count))
+    longest = combined(f"(({whole.text} - 1) // {count.text} + 2)", whole, count, lambda n, m: (n - 1) // m + 2)
+    place, tap = position((count, ONE), 0), position((longest,), 0)
+    first = compute("{0} * {1} / {2}", place, length, places, dtype="int64")
+    end = compute("(({0} + 1) * {1} + {2} - 1) / {2}", place, length, places, dtype="int64")
+    where = compute("{0} + {1} < {2} ? {0} + {1} : {2} - 1", first, tap, end, dtype="int64")
+    seen, behind = in_one(x, axis, where), len(x.dims) - axis - 1
+    if kind == "max":
+        return reduce("max", seen, (axis + 1,), False)
+    inside = followed(compute("{0} + {1} < {2}", first, tap, end, dtype="bool"), behind)
+    total = reduce("sum", compute("{0} ? {1} : {T}(0)", inside, seen, dtype=x.dtype), (axis + 1,), False)
+    counted = followed(squeeze(compute("{1} - {0}", first, end, dtype="int64"), (1,)), behind)
+    return div(total, cast(counted, x.dtype))
 
 
 RULES: Mapping[str, Rule] = {
