@@ -77,7 +77,7 @@ def graph(answer: Message) -> Graph:
         nodes.append(node)
     outputs = tuple(data["outputs"])
     _require(known.issuperset((*outputs, *data["constants"])), "an output that is no node")
-    constants = {name: float(value) for name, value in data["constants"].items()}
+    constants = {name: tuple(map(float, values)) for name, values in data["constants"].items()}
     return Graph(tuple(nodes), outputs, text(data["reason"]), constants)
 
 

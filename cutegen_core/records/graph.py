@@ -58,13 +58,13 @@ class Graph:
     Attributes:
         outputs: node names, in the order of the signature's outputs.
         reason: why the trace failed ("data-dependent control flow at line 12"), empty when it succeeded.
-        constants: node name -> value of a constant tensor with one element.
+        constants: node name -> the numbers of a constant tensor that has few, the last dimension fastest.
     """
 
     nodes: tuple[Node, ...] = ()
     outputs: tuple[str, ...] = ()
     reason: str = ""
-    constants: Mapping[str, float] = field(default_factory=dict)
+    constants: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def node(self, name: str) -> Node:
         """Return the node with that name.

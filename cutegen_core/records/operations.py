@@ -149,11 +149,14 @@ _BY_TRAITS: tuple[tuple[Traits, str], ...] = (
     (Traits(Flow.POINTWISE, 4, linear=True, keeps_zeros=True), "div"),
     (Traits(Flow.POINTWISE, 4, linear=True), "addcdiv"),
     (Traits(Flow.POINTWISE, 4, keeps_zeros=True), "sqrt floor_divide"),
-    (Traits(Flow.POINTWISE, 4), "reciprocal rsqrt hypot"),
+    (Traits(Flow.POINTWISE, 4), "reciprocal rsqrt hypot ldexp fake_quantize_per_tensor_affine"),
     (Traits(Flow.POINTWISE, 8, undoes="log"), "exp"),
     (Traits(Flow.POINTWISE, 8, undoes="exp"), "log"),
-    (Traits(Flow.POINTWISE, 8, keeps_zeros=True), "expm1 log1p sin silu elu celu selu pow float_power xlogy"),
-    (Traits(Flow.POINTWISE, 8), "exp2 log2 log10 cos sinc sigmoid logit logaddexp logaddexp2"),
+    (
+        Traits(Flow.POINTWISE, 8, keeps_zeros=True),
+        "expm1 log1p sin silu elu celu selu pow float_power xlogy special_entr",
+    ),
+    (Traits(Flow.POINTWISE, 8), "exp2 log2 log10 cos sinc sigmoid logit logaddexp logaddexp2 special_xlog1py"),
     (
         Traits(Flow.POINTWISE, 16, keeps_zeros=True),
         "tanh erf erfinv gelu mish tan asin asinh atan atan2 atanh sinh",
@@ -183,13 +186,13 @@ _BY_TRAITS: tuple[tuple[Traits, str], ...] = (
     (
         Traits(Flow.SPLIT, free=True, linear=True),
         "chunk split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split unsafe_split_with_sizes "
-        "broadcast_tensors meshgrid",
+        "broadcast_tensors meshgrid hsplit vsplit dsplit",
     ),
     (Traits(Flow.ITEM, free=True, linear=True), "getitem"),
     (Traits(Flow.DIAGONAL, free=True, linear=True), "diagonal linalg_diagonal"),
     (Traits(Flow.DIAGONAL, linear=True), "diag diag_embed trace"),
     (Traits(Flow.TRIANGLE, linear=True), "triu tril"),
-    (Traits(Flow.JOIN, linear=True), "cat stack hstack vstack dstack column_stack"),
+    (Traits(Flow.JOIN, linear=True), "cat stack hstack vstack dstack column_stack block_diag cartesian_prod"),
     (
         Traits(Flow.MOVE, linear=True),
         "flip fliplr flipud roll rot90 repeat tile repeat_interleave pad constant_pad_nd pixel_shuffle pixel_unshuffle "
@@ -204,12 +207,18 @@ _BY_TRAITS: tuple[tuple[Traits, str], ...] = (
     (Traits(Flow.MOVE, 1, linear=True), "diff"),
     (Traits(Flow.MOVE, sparse=True), "one_hot"),
     (Traits(Flow.MOVE, 9), "glu"),
-    (Traits(Flow.EXPANSION, 1, linear=True), "outer kron"),
+    (Traits(Flow.MOVE, linear=True), "select_scatter slice_scatter"),
+    (Traits(Flow.MOVE, 3, linear=True), "cross linalg_cross"),
+    (Traits(Flow.EXPANSION, 1, linear=True), "outer kron addr"),
+    (Traits(Flow.EXPANSION, 4, linear=True), "affine_grid_generator"),
+    (Traits(Flow.EXPANSION, 1), "bucketize searchsorted isin"),
     # -- rows ----------------------------------------------------------------------------------------------------------
     (Traits(Flow.REDUCTION, 1, linear=True, lone=True), "sum mean sum_to_size"),
-    (Traits(Flow.REDUCTION, 1, lone=True), "amax amin max min prod median nansum"),
-    (Traits(Flow.REDUCTION, 1), "aminmax argmax argmin count_nonzero cosine_embedding_loss triplet_margin_loss"),
-    (Traits(Flow.REDUCTION, 2), "norm linalg_norm linalg_vector_norm dist pairwise_distance"),
+    (Traits(Flow.REDUCTION, 1, lone=True), "amax amin max min prod median nansum nanmean"),
+    (Traits(Flow.REDUCTION, 1), "aminmax argmax argmin count_nonzero cosine_embedding_loss triplet_margin_loss "
+     "multi_margin_loss"),
+    (Traits(Flow.REDUCTION, 2), "norm linalg_norm linalg_vector_norm linalg_matrix_norm dist pairwise_distance"),
+    (Traits(Flow.REDUCTION, 2, linear=True), "trapezoid"),
     (Traits(Flow.REDUCTION, 4), "var std var_mean std_mean cosine_similarity"),
     (Traits(Flow.REDUCTION, 12, lone=True), "logsumexp"),
     (Traits(Flow.REDUCTION, 12), "cross_entropy_loss"),
@@ -223,6 +232,7 @@ _BY_TRAITS: tuple[tuple[Traits, str], ...] = (
     (Traits(Flow.NORMALISATION, 8, library="F"), "layer_norm group_norm batch_norm"),
     (Traits(Flow.NORMALISATION, 8), "native_layer_norm native_group_norm instance_norm"),
     (Traits(Flow.NORMALISATION, 4, library="F"), "rms_norm"),
+    (Traits(Flow.NORMALISATION, 4), "_weight_norm"),
     (Traits(Flow.NORMALISATION, 1), "renorm"),
     (Traits(Flow.SOFTMAX, 12, library="torch"), "softmax log_softmax"),
     (Traits(Flow.SCAN, 1, linear=True, library="torch"), "cumsum"),
@@ -231,7 +241,7 @@ _BY_TRAITS: tuple[tuple[Traits, str], ...] = (
     # -- products and windows ------------------------------------------------------------------------------------------
     (Traits(Flow.PRODUCT, library="torch"), "matmul mm bmm mv dot"),
     (Traits(Flow.PRODUCT, library="F"), "linear"),
-    (Traits(Flow.PRODUCT), "vdot inner"),
+    (Traits(Flow.PRODUCT), "vdot inner matrix_power"),
     (Traits(Flow.PRODUCT, at=1, library="torch"), "addmm baddbmm addmv"),
     (Traits(Flow.PRODUCT, at=1), "addbmm"),
     (Traits(Flow.CONTRACTION, library="torch"), "einsum"),
@@ -279,7 +289,7 @@ _SPELLINGS: tuple[tuple[str, str], ...] = (
     ("logsumexp", "special_logsumexp"), ("softmax", "_softmax special_softmax"),
     ("log_softmax", "_log_softmax special_log_softmax"), ("cat", "concat concatenate"),
     ("transpose", "swapaxes swapdims"), ("movedim", "moveaxis"), ("expand", "broadcast_to"),
-    ("matmul", "linalg_matmul"), ("outer", "ger"),
+    ("matmul", "linalg_matmul"), ("outer", "ger"), ("trapezoid", "trapz"), ("matrix_power", "linalg_matrix_power"),
 )  # fmt: skip
 SPELLINGS: Mapping[str, str] = {other: name for name, others in _SPELLINGS for other in others.split()}
 """Other names of the same operation, with the same arguments."""

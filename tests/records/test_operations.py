@@ -11,7 +11,9 @@ from cutegen_core.propose.playbook.rules import (
     einsum,
     losses,
     normalisation,
+    pieces,
     products,
+    ranks,
     reductions,
     scans,
     views,
@@ -221,5 +223,8 @@ def test_the_playbook_does_what_the_table_says():
     assert {OPERATIONS[name].flow for name in scans.RULES} == {Flow.SCAN}
     assert {OPERATIONS[name].flow for name in losses.RULES} == {Flow.LOSS, Flow.REDUCTION}
     assert {OPERATIONS[name].flow for name in views.RULES} <= VIEWS
-    assert {OPERATIONS[name].flow for name in SEVERAL} == {Flow.SPLIT, Flow.REDUCTION, Flow.SCAN, Flow.COMPOSITE}
+    assert {OPERATIONS[name].flow for name in pieces.SEVERAL} == {Flow.SPLIT}
+    assert {OPERATIONS[name].flow for name in ranks.SEVERAL} == {Flow.SORT, Flow.SCAN, Flow.POOLING}
+    others = {name for name in SEVERAL if name not in (*pieces.SEVERAL, *ranks.SEVERAL)}
+    assert {OPERATIONS[name].flow for name in others} == {Flow.REDUCTION, Flow.COMPOSITE}
     assert {OPERATIONS[name].flow for name in cells.RULES} == {Flow.COMPOSITE}

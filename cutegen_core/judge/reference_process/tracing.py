@@ -7,7 +7,7 @@ and (Ref, 1). `records.operations` says what the operations do.
 
 An operation in place keeps its underscore ("aten.relu_"); what the reference does with its operand afterwards refers to
 its result, but a view of the operand that was taken before does not. A constant tensor made inside `forward` is a
-"constant" node; one of a single element has its value in `Graph.constants`.
+"constant" node; one of few elements has its values in `Graph.constants`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ from cutegen_core.judge.reference_process.reduction import Cost, Forward, Forwar
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
 from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
+
+_MOST_NUMBERS = 64
+"""Elements of a constant tensor that a graph tells."""
 
 
 @contextlib.contextmanager
@@ -134,7 +137,7 @@ class _GraphReader:
         taken = set(self._inputs)
         nodes: list[Node] = []
         outputs: tuple[str, ...] = ()
-        constants: dict[str, float] = {}
+        constants: dict[str, tuple[float, ...]] = {}
         for fx_node in traced.graph.nodes:
             if fx_node.op == "output":
                 outputs = tuple(self._names[n.name] for n in fx_node.args[0])
@@ -193,9 +196,9 @@ def _result(value: Any) -> tuple[tuple[int, ...], str]:  # noqa: ANN401
     return (), type(value).__name__
 
 
-def _known(value: object) -> float | None:
-    """Return the number that a constant of one element is; None for any other, and for a fake one without values."""
-    if not isinstance(value, torch.Tensor) or value.numel() != 1:
+def _known(value: object) -> tuple[float, ...] | None:
+    """Return the numbers of a constant of few elements; None for any other, and for a fake one without values."""
+    if not isinstance(value, torch.Tensor) or not 0 < value.numel() <= _MOST_NUMBERS or value.is_complex():
         return None
     constant = value.constant if isinstance(value, FakeTensor) else value
-    return None if constant is None else float(constant.reshape(-1)[0])
+    return None if constant is None else tuple(map(float, constant.reshape(-1).tolist()))

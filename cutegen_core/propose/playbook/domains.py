@@ -78,20 +78,11 @@ def row_domain(value: Value) -> Domain | None:
 
     The last is made of the most others: of a softmax of normalised columns that is its sum, not a column's mean.
     """
-    known: dict[Value, int] = {}
-    for reduction in sorted(reductions(value), key=lambda one: -_height(one, known)):
+    for reduction in sorted(reductions(value), key=lambda one: -one.height):
         found = _over(reduction.operand.dims, reduction.axes, agree(value.dims, reduction.operand.dims))
         if found.coordinates(value) is not None:
             return found
     return None
-
-
-def _height(reduction: Reduce, known: dict[Value, int]) -> int:
-    """Return how many reductions follow one another up to this one."""
-    if reduction not in known:
-        inner = (_height(one, known) for one in reductions(reduction.operand))
-        known[reduction] = 1 + max(inner, default=0)
-    return known[reduction]
 
 
 def strips_domain(value: Value, rows: int) -> Domain | None:

@@ -7,15 +7,31 @@ what writes to its operand where the operand is read by another name afterwards.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cutegen_core.propose.playbook.call import COVERED, OperationCall, not_in_playbook
 from cutegen_core.propose.playbook.graphs.in_place import needed, seen_writes
 from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
 from cutegen_core.propose.playbook.rules import RULES, SEVERAL
-from cutegen_core.propose.playbook.values import NotInPlaybook, SizedInt, Value, compute, constant, load
+from cutegen_core.propose.playbook.values import (
+    POSITIONS,
+    NotInPlaybook,
+    SizedInt,
+    Value,
+    compute,
+    constant,
+    contiguous,
+    expand,
+    extent,
+    load,
+)
 from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Graph, Node
 from cutegen_core.records.operations import Flow
 from cutegen_core.records.problem import Signature
+
+_ALONG = frozenset((Flow.SCAN, Flow.SORT, Flow.SOFTMAX, Flow.SCATTER, Flow.MOVE))
+"""What goes along a dimension."""
 
 
 def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
@@ -33,12 +49,12 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
             continue
         if node.op == "input" and node.name in names:
             values[node.name] = load(node.name, node.dtype, node.shape)
-        elif node.op == "constant" and node.name in graph.constants:
-            values[node.name] = constant(graph.constants[node.name], node.dtype)
+        elif node.op == "constant":
+            values[node.name] = _constant(node, graph.constants.get(node.name, ()))
         elif rule in SEVERAL:
-            values.update(SEVERAL[rule](OperationCall(node, values)))
+            values.update(SEVERAL[rule](_checked(OperationCall(node, values))))
         elif node.op != "input":
-            values[node.name] = _value(rule, OperationCall(node, values))
+            values[node.name] = _value(rule, _checked(OperationCall(node, values)))
             _name_sizes(node, values[node.name])
     missing = [name for name in graph.outputs if name not in values]
     if missing:
@@ -46,11 +62,33 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
     return tuple(values[name] for name in graph.outputs)
 
 
+def _checked(call: OperationCall) -> OperationCall:
+    """Return the call; refuse one along a dimension of what has none."""
+    if call.node.args and ops.traits(call.node).flow in _ALONG:
+        first = call.values.get(getattr(call.operand(0), "node", ""))
+        if first is not None and not first.dims:
+            raise not_in_playbook(f"'{call.node.op}' of one number")
+    return call
+
+
+def _constant(node: Node, numbers: Sequence[float]) -> Value:
+    """Return a constant tensor: one number everywhere, or as many as it has elements, chosen by position."""
+    if not numbers:
+        raise not_in_playbook("a constant tensor of many numbers")
+    dims = tuple(extent(size) for size in node.shape)
+    if len(set(numbers)) == 1:
+        return expand(constant(numbers[0], node.dtype), dims) if dims else constant(numbers[0], node.dtype)
+    where = contiguous(POSITIONS, "int64", dims)
+    choices = "".join(f"{{0}} == {k} ? {{{k + 1}}} : " for k in range(len(numbers) - 1))
+    operands = (constant(number, node.dtype) for number in numbers)
+    return compute(f"{choices}{{{len(numbers)}}}", where, *operands, dtype=node.dtype)
+
+
 def _name_sizes(node: Node, value: Value) -> None:
     """Let an extent that the graph could not name, and every number that is always equal to it, have its expression."""
-    for size, extent in zip(node.shape, value.dims, strict=True):
+    for size, own in zip(node.shape, value.dims, strict=True):
         if isinstance(size, SizedInt) and not size.text:
-            size.text = extent.text
+            size.text = own.text
 
 
 def _value(rule: str, call: OperationCall) -> Value:

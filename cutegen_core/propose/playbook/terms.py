@@ -108,6 +108,10 @@ class Terms:
     _known: dict[tuple[object, ...], str] = field(default_factory=dict)
     _found: dict[tuple[Value, tuple[Coordinate, ...]], str] = field(default_factory=dict)
 
+    def emptied(self) -> Terms:
+        """Return terms of the same region before any value was asked for."""
+        return Terms(self.extents, self.materialise, self.accumulator, fast=self.fast, takes=self.takes)
+
     @property
     def reduced(self) -> tuple[str, ...]:
         """Return the reduction symbols, slowest first."""

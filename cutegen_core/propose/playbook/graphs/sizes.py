@@ -48,7 +48,9 @@ def with_sizes(graph: Graph, signature: Signature, others: Sequence[Traced]) -> 
         raise NotInPlaybook("a reference whose operations change with the sizes of the workload is not in the playbook")
     names = _PlanNames([signature, *(s for _, s in usable)])
     nodes = tuple(_node(nodes, names) for nodes in zip(*(g.nodes for g in graphs), strict=True))
-    return replace(graph, nodes=nodes)
+    constants = {name: _numbers(_operands([g.constants[name] for g in graphs], names))
+                 for name in graph.constants if all(name in g.constants for g in graphs)}  # fmt: skip
+    return replace(graph, nodes=nodes, constants=constants)
 
 
 class _PlanNames:
@@ -164,6 +166,10 @@ def _operands(each: Sequence[tuple[Operand, ...]], names: _PlanNames) -> tuple[O
     if len({len(operands) for operands in each}) > 1:
         raise NotInPlaybook("an operand whose length changes with the sizes of the workload is not in the playbook")
     return tuple(_operand(column, names) for column in zip(*each, strict=True))
+
+
+def _numbers(operands: Sequence[Operand]) -> tuple[float, ...]:
+    return tuple(one for one in operands if isinstance(one, int | float))
 
 
 def _operand(column: Sequence[Operand], names: _PlanNames) -> Operand:

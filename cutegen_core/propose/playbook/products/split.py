@@ -30,8 +30,7 @@ def split(region: Region, name: str, naming: Naming, suffix: str, shares: int, w
     """Write both kernels; `shares` is the default of the parameter."""
     parts, out = naming.fresh("shares"), region.stores[0].out
     access = replace(out, tensor=parts, dtype="float64" if out.dtype == "float64" else "float32")
-    bare = replace(region.terms, terms={}, sizes={}, _known={}, _found={})
-    plain = replace(region, terms=bare, stores=(RegionResult("acc", access),))
+    plain = replace(region, terms=region.terms.emptied(), stores=(RegionResult("acc", access),))
     k = MappedProduct(region, f"{name}_sum", naming)
     k.pass_count()
     piece = write(plain, name, naming, suffix, f"SPLITS{suffix}")

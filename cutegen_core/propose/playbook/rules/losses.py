@@ -202,7 +202,7 @@ def _of_classes(weight: Value, x: Value, axis: int) -> Value:
 def _poisson(call: OperationCall) -> Value:
     x, target = (cast(call.tensor(i), call.node.dtype) for i in (0, 1))
     code = _POISSON_OF_LOGARITHMS if call.flag(2, "log_input", True) else _POISSON
-    each = compute(code, x, target, like(x, call.number(4, "eps", 1e-8)), dtype=x.dtype)
+    each: Value = compute(code, x, target, like(x, call.number(4, "eps", 1e-8)), dtype=x.dtype)
     if call.flag(3, "full"):
         each = add(each, compute(_STIRLING, target, dtype=x.dtype))
     return reduced(each, call.operand(5, "reduction", 1))
@@ -214,7 +214,7 @@ def _multi_margin(call: OperationCall) -> Value:
     hit = compute("{0} == {1}", position(x.dims, -1), cast(unsqueeze(target, -1), "int64"), dtype="bool")
     own = reduce("sum", compute("{0} ? {1} : {T}(0)", hit, x, dtype=x.dtype), (-1,), True)
     margin, power = like(x, call.number(3, "margin", 1.0)), call.number(2, "p", 1)
-    over = compute("{0} ? {T}(0) : max_of({1} - {2} + {3}, {T}(0))", hit, margin, own, x, dtype=x.dtype)
+    over: Value = compute("{0} ? {T}(0) : max_of({1} - {2} + {3}, {T}(0))", hit, margin, own, x, dtype=x.dtype)
     over = apply("square", over) if power == 2 else over
     if call.has(4, "weight"):
         weight = compute("{0} ? {1} : {T}(0)", hit, call.tensor(4, "weight"), dtype=x.dtype)

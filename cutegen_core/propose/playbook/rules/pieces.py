@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
@@ -126,11 +127,15 @@ def _between(call: OperationCall, x: Value, axis: int, given: int | Sequence[obj
 
 
 def _equal_bounds(whole: Extent, parts: int) -> Iterator[Extent]:
-    for i in range(parts):
-        first = combined(f"({i} * ({whole.text} // {parts}) + min({i}, {whole.text} % {parts}))", whole, extent(parts),
-                         lambda n, k, i=i: i * (n // k) + min(i, n % k))  # fmt: skip
-        yield first if i else ZERO
+    yield ZERO
+    for i in range(1, parts):
+        text = f"({i} * ({whole.text} // {parts}) + min({i}, {whole.text} % {parts}))"
+        yield combined(text, whole, extent(parts), partial(_longer_first, i))
     yield whole
+
+
+def _longer_first(index: int, whole: int, parts: int) -> int:
+    return index * (whole // parts) + min(index, whole % parts)
 
 
 def _count(call: OperationCall, name: str) -> int:

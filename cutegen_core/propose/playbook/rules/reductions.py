@@ -42,7 +42,7 @@ def _logsumexp(call: OperationCall) -> Value:
     largest = compute("(isinf({0}) ? 0 : {0})", reduce("max", x, axes, True), dtype=x.dtype)
     total = reduce("sum", apply("exp", sub(x, largest)), axes, True)
     result = add(apply("log", total), largest)
-    return result if keepdim else squeeze(result, [a % len(x.dims) for a in axes])
+    return result if keepdim or not x.dims else squeeze(result, [a % len(x.dims) for a in axes])
 
 
 def _variance(call: OperationCall, root: bool) -> Value:

@@ -131,7 +131,7 @@ def _neighbours(where: Value, size: Value, *, nearest: bool) -> list[_Tap]:
     """Return the elements round a place along a dimension; one outside of the image has no weight."""
     dtype = where.dtype
     if nearest:
-        sides = [(compute("rint{f}({0})", where, dtype=dtype), like(where, 1.0))]
+        sides: list[tuple[Value, Value]] = [(compute("rint{f}({0})", where, dtype=dtype), like(where, 1.0))]
     else:
         low = compute("floor{f}({0})", where, dtype=dtype)
         high = add(low, like(low, 1.0))

@@ -17,6 +17,7 @@ from cutegen_core.propose.playbook.values import (
     constant,
     expand,
     position,
+    product,
     reduce,
     reshaped,
     unsqueeze,
@@ -136,6 +137,11 @@ def _float_power(call: OperationCall) -> Value:
     return compute("pow{f}({0}, {1})", *(call.valued(i) for i in (0, 1)), dtype=call.node.dtype)
 
 
+def _ldexp(call: OperationCall) -> Value:
+    """Return numbers times powers of two."""
+    return mul(call.valued(0), apply("exp2", cast(call.tensor(1), call.node.dtype)))
+
+
 def _outer(call: OperationCall) -> Value:
     a, b = (call.valued(i) for i in (0, 1))
     return mul(unsqueeze(a, -1), b)
@@ -212,6 +218,15 @@ def _places_among(call: OperationCall, boundaries: Value, x: Value) -> Value:
     return cast(reduce("sum", cast(before, "int64"), (-1,), False), call.node.dtype)
 
 
+def _isin(call: OperationCall) -> Value:
+    """Return which elements are among those of another tensor, or are a number."""
+    x, others = call.tensor(0), call.tensor(1)
+    others = reshaped(others, (product(others.dims),)) if others.dims else others
+    hits = compute("{0} == {1}", unsqueeze(x, len(x.dims)) if others.dims else x, others, dtype="bool")
+    found = compute("{0} != 0", reduce("max", cast(hits, "int64"), (-1,), False), dtype="bool") if others.dims else hits
+    return compute("!{0}", found, dtype="bool") if call.flag(99, "invert") else found
+
+
 def _trapezoid(call: OperationCall) -> Value:
     """Return the area below straight lines between the elements of a row, at steps of one size or at given places."""
     y = call.floating(0)
@@ -236,7 +251,7 @@ RULES: Mapping[str, Rule] = {
     "rrelu": _rrelu, "masked_fill": _masked_fill, "lerp": _lerp, "addcmul": _added("{1} * {2}"),
     "addcdiv": _added("({1} / {2})"), "fmod": _whole_division("fmod"), "remainder": _whole_division("remainder"),
     "floor_divide": _whole_division("floor_divide"), "bitwise_not": _bitwise_not, "float_power": _float_power,
-    "outer": _outer, "addr": _addr, "kron": _kron, "cross": _cross, "linalg_cross": _cross,
+    "ldexp": _ldexp, "outer": _outer, "addr": _addr, "kron": _kron, "cross": _cross, "linalg_cross": _cross,
     "fake_quantize_per_tensor_affine": _fake_quantise, "bucketize": _bucketize, "searchsorted": _search,
-    "trapezoid": _trapezoid,
+    "trapezoid": _trapezoid, "isin": _isin,
 }  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
+from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, cast, like, mul
 from cutegen_core.propose.playbook.rules.taken import followed, in_one, length_of
 from cutegen_core.propose.playbook.rules.views import position_of
@@ -108,8 +108,8 @@ def _scatter_add(call: OperationCall) -> Value:
 def _scatter_reduce(call: OperationCall) -> Value:
     x, axis, index = call.tensor(0), int(call.number(1, "dim", 0)) % len(call.tensor(0).dims), call.tensor(2)
     kind, source = str(call.operand(4, "reduce")), _source(call, 3, "src", x, index)
-    if kind not in _REDUCED or not call.flag(5, "include_self", True):
-        raise not_in_playbook(f"'scatter_reduce' by {kind}, or without what is there before,")
+    if kind not in _REDUCED or not call.flag(5, "include_self", True) or x.dtype not in FLOATS:
+        raise not_in_playbook(f"'scatter_reduce' of {x.dtype} by {kind}, or without what is there before,")
     found, none, code = _REDUCED[kind]
     hit, elements = _pairs(call, x, axis, index, source)
     kept = compute(_CHOSEN, hit, elements, like(x, none), dtype=x.dtype)
@@ -147,8 +147,9 @@ def _last_written(x: Value, axis: int, index: Value, source: Value) -> Value:
     last = reduce("max", compute(_CHOSEN, hit, turns, constant(-1, "int64"), dtype="int64"), (axis + 1,), False)
     _, elements = _beside(x, axis, index, source)
     own = compute("{0} == {1}", position(elements.dims, axis + 1), unsqueeze(last, axis + 1), dtype="bool")
-    written = reduce("sum", compute("{0} ? {1} : {T}(0)", own, elements, dtype=x.dtype), (axis + 1,), False)
-    return compute("{0} < 0 ? {1} : {2}", last, x, written, dtype=x.dtype)
+    dtype = "int64" if x.dtype == "bool" else x.dtype
+    written = reduce("sum", compute("{0} ? {1} : {T}(0)", own, cast(elements, dtype), dtype=dtype), (axis + 1,), False)
+    return compute("{0} < 0 ? {1} : {2}", last, x, cast(written, x.dtype), dtype=x.dtype)
 
 
 def _added_up(call: OperationCall, x: Value, axis: int, index: Value, source: Value) -> Value:

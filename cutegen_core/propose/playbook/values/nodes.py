@@ -47,6 +47,11 @@ class Value:
         """Return the first product, convolution or pooling that this is made of element by element."""
         return None
 
+    @property
+    def height(self) -> int:
+        """Return how many reductions of one kernel follow one another up to this."""
+        return 0
+
 
 @dataclass(frozen=True, eq=False)
 class Constant(Value):
@@ -92,6 +97,10 @@ class Compute(Value):
         found = (o.accumulated for o in self.operands if agree(o.dims, self.dims))
         return next((part for part in found if part is not None), None)
 
+    @cached_property
+    def height(self) -> int:
+        return max((o.height for o in self.operands), default=0)
+
 
 @dataclass(frozen=True, eq=False)
 class Move(Value):
@@ -99,6 +108,10 @@ class Move(Value):
 
     operand: Value
     sources: tuple[int | None, ...]
+
+    @cached_property
+    def height(self) -> int:
+        return self.operand.height
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +121,10 @@ class Reduce(Value):
     kind: str
     operand: Value
     axes: tuple[int, ...]
+
+    @cached_property
+    def height(self) -> int:
+        return 1 + self.operand.height
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,8 +97,10 @@ def expand(value: Value, dims: tuple[Extent, ...]) -> Value:
 
 
 def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value:
-    """Return a reduction; empty `axes` means all."""
+    """Return a reduction; empty `axes` means all. A number of no dimensions stays as it is."""
     rank = len(value.dims)
+    if not rank:
+        return value
     where = tuple(sorted({a % rank for a in axes})) or tuple(range(rank))
     longer = tuple(a for a in where if value.dims[a].text != "1")
     if not longer:
