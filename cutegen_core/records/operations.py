@@ -215,8 +215,10 @@ _BY_TRAITS: tuple[tuple[Traits, str], ...] = (
     # -- rows ----------------------------------------------------------------------------------------------------------
     (Traits(Flow.REDUCTION, 1, linear=True, lone=True), "sum mean sum_to_size"),
     (Traits(Flow.REDUCTION, 1, lone=True), "amax amin max min prod median nansum nanmean"),
-    (Traits(Flow.REDUCTION, 1), "aminmax argmax argmin count_nonzero cosine_embedding_loss triplet_margin_loss "
-     "multi_margin_loss"),
+    (
+        Traits(Flow.REDUCTION, 1),
+        "aminmax argmax argmin count_nonzero cosine_embedding_loss triplet_margin_loss multi_margin_loss",
+    ),
     (Traits(Flow.REDUCTION, 2), "norm linalg_norm linalg_vector_norm linalg_matrix_norm dist pairwise_distance"),
     (Traits(Flow.REDUCTION, 2, linear=True), "trapezoid"),
     (Traits(Flow.REDUCTION, 4), "var std var_mean std_mean cosine_similarity"),

@@ -43,14 +43,23 @@ def with_sizes(graph: Graph, signature: Signature, others: Sequence[Traced]) -> 
     if not usable or not graph.nodes:
         return graph
     graphs = [graph, *(g for g, _ in usable)]
-    operations = {tuple((node.name, node.op) for node in g.nodes) for g in graphs}
-    if len(operations) > 1:
+    if len({_operations(g) for g in graphs}) > 1:
         raise NotInPlaybook("a reference whose operations change with the sizes of the workload is not in the playbook")
     names = _PlanNames([signature, *(s for _, s in usable)])
     nodes = tuple(_node(nodes, names) for nodes in zip(*(g.nodes for g in graphs), strict=True))
-    constants = {name: _numbers(_operands([g.constants[name] for g in graphs], names))
-                 for name in graph.constants if all(name in g.constants for g in graphs)}  # fmt: skip
+    constants = {}
+    for column in zip(*(g.nodes for g in graphs), strict=True):
+        numbers = [g.constants.get(node.name, ()) for g, node in zip(graphs, column, strict=True)]
+        if all(numbers):
+            constants[column[0].name] = _numbers(_operands(numbers, names))
     return replace(graph, nodes=nodes, constants=constants)
+
+
+def _operations(graph: Graph) -> tuple[object, ...]:
+    """Return what a graph does, without its numbers and names: an unused piece of a split has taken a name, too."""
+    places = {node.name: k for k, node in enumerate(graph.nodes)}
+    nodes = ((n.op, tuple(n.kwargs), tuple(places[name] for name in n.operands())) for n in graph.nodes)
+    return (*nodes, tuple(places[name] for name in graph.outputs))
 
 
 class _PlanNames:
