@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cutegen_core.propose.playbook.call import COVERED, OperationCall, not_in_playbook
-from cutegen_core.propose.playbook.graphs.in_place import needed, seen_writes
+from cutegen_core.propose.playbook.graphs.in_place import needed, seen_writes, with_whole_writes
 from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
 from cutegen_core.propose.playbook.rules import RULES, SEVERAL
 from cutegen_core.propose.playbook.values import (
@@ -38,6 +38,7 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
     """Return one value per output of the signature; raise NotInPlaybook with the first operation that has no rule."""
     if graph.reason or not graph.nodes:
         raise NotInPlaybook(f"the reference could not be traced ({graph.reason or 'no operations'}); {COVERED}")
+    graph = with_whole_writes(graph)
     names = {t.name for t in signature.inputs}
     values: dict[str, Value] = {}
     counted, refused = needed(graph), seen_writes(graph)

@@ -2,15 +2,95 @@
 
 `x.add_(1)` is `x + 1` if nothing that counts reads `x` by another name afterwards: the trace lets what follows refer to
 the result, but a view of `x` that was taken before keeps its old node. The running statistics of a norm are written to
-buffers that no output reads.
+buffers that no output reads. A write to a part of `x` (`x[:, 0] = 1`) becomes a new tensor, which has the rest of `x`,
+too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from cutegen_core.records import operations as ops
-from cutegen_core.records.graph import Graph, Node, Ref
+from cutegen_core.records.graph import Graph, Node, Operand, Ref
+
+_PUT_BACK = {"select": "aten.select_scatter", "slice": "aten.slice_scatter"}
+"""What puts a part of a tensor, taken so, into the whole."""
+
+
+def with_whole_writes(graph: Graph) -> Graph:
+    """Return the graph with each write to a part of a tensor as a new tensor, which all that follows reads instead.
+
+    It stays as it is where something needed reads another view afterwards, taken before.
+    """
+    written = _WholeWrites(graph)
+    for at, node in enumerate(graph.nodes):
+        written.add(at, node)
+    return replace(graph, nodes=tuple(written.nodes), outputs=tuple(map(written.newest, graph.outputs)))
+
+
+class _WholeWrites:
+    """Copies a graph's nodes; `newest` says by which name a tensor is read from then on."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.nodes: list[Node] = []
+        self._graph, self._counted = graph, needed(graph) | {n.name for n in graph.nodes if ops.writes_operand(n)}
+        self._known: dict[str, Node] = {}
+        self._newest: dict[str, str] = {}
+        self._first: dict[str, str] = {}
+
+    def newest(self, name: str) -> str:
+        return self._newest.get(name, name)
+
+    def add(self, at: int, node: Node) -> None:
+        """Add the next node, and behind a write to a part of a tensor the whole of it."""
+        parts = list(self._parts(node))
+        whole = parts and not self._is_stale(at, [part.name for part in parts], node)
+        node = self._renamed(node)
+        self._append(replace(node, op=node.op.removesuffix("_")) if whole else node)
+        if whole:
+            self._put_back(node.name, parts)
+
+    def _put_back(self, written: str, parts: list[Node]) -> None:
+        for part in parts:
+            source = self._known[part.name].argument(0)
+            assert isinstance(source, Ref)
+            of = self._known[source.node]
+            args = (source, Ref(written), *part.args[1:])
+            op = _PUT_BACK[ops.name(part)]
+            whole = Node(f"{written}_in_{of.name}", op, args, part.kwargs, of.shape, of.dtype)
+            self._append(whole)
+            first = self._first.setdefault(whole.name, self._first.get(of.name, of.name))
+            self._newest[first] = written = whole.name
+
+    def _parts(self, node: Node) -> Iterator[Node]:
+        """Yield the parts of parts of a tensor that a node writes to, the smallest first."""
+        nodes, written = {n.name: n for n in self._graph.nodes}, node.argument(0)
+        if not ops.writes_operand(node):
+            return
+        while isinstance(written, Ref) and ops.name(nodes[written.node]) in _PUT_BACK:
+            yield nodes[written.node]
+            written = nodes[written.node].argument(0)
+
+    def _is_stale(self, at: int, parts: list[str], node: Node) -> bool:
+        """Return whether something reads the memory afterwards by a name that nothing brings up to date."""
+        base = next(self._graph.node(parts[-1]).operands())
+        others = set(_names_of(self._graph, at, parts[-1])) - {base, *parts}
+        later = (n for n in self._graph.nodes[at + 1 :] if n.name in self._counted)
+        return any(others.intersection(n.operands()) for n in later) or bool(others.intersection(self._graph.outputs))
+
+    def _append(self, node: Node) -> None:
+        self.nodes.append(node)
+        self._known[node.name] = node
+
+    def _renamed(self, node: Node) -> Node:
+        kwargs = {key: self._of_now(value) for key, value in node.kwargs.items()}
+        return replace(node, args=tuple(map(self._of_now, node.args)), kwargs=kwargs)
+
+    def _of_now(self, operand: Operand) -> Operand:
+        if isinstance(operand, tuple):
+            return tuple(map(self._of_now, operand))
+        return Ref(self.newest(operand.node)) if isinstance(operand, Ref) else operand
 
 
 def needed(graph: Graph) -> frozenset[str]:

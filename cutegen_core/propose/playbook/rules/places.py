@@ -153,6 +153,7 @@ RULES: Mapping[str, Rule] = {
     "trace": lambda c: reduce("sum", diagonal(c.tensor(0)), (0,), False),
     "argmax": _argument("max"), "argmin": _argument("min"),
     "zeros_like": _filled(0), "ones_like": _filled(1), "zeros": _filled(0), "ones": _filled(1),
-    "new_zeros": _filled(0), "new_ones": _filled(1), "full_like": _full(1), "full": _full(1), "new_full": _full(2),
+    "empty_like": _filled(0), "empty": _filled(0), "new_empty": _filled(0), "new_zeros": _filled(0),
+    "new_ones": _filled(1), "full_like": _full(1), "full": _full(1), "new_full": _full(2),
     "arange": _arange, "linspace": _linspace,
 }  # fmt: skip

@@ -61,6 +61,12 @@ def _diag_embed(call: OperationCall) -> Value:
     return permute(made, order)
 
 
+def _all_of_it(call: OperationCall) -> Value:
+    """Return what takes the place of every element of the operand."""
+    x = call.tensor(0)
+    return expand(call.valued(1) if len(call.node.args) > 1 else constant(0, x.dtype), x.dims)
+
+
 def _select_scatter(call: OperationCall) -> Value:
     """Return the operand with another tensor at one position of a dimension."""
     x, axis = call.tensor(0), int(call.number(2, "dim", 0)) % len(call.tensor(0).dims)
@@ -229,6 +235,7 @@ def _index_put(call: OperationCall) -> Value:
 
 
 RULES: Mapping[str, Rule] = {
+    "copy": _all_of_it, "fill": _all_of_it, "zero": _all_of_it,
     "one_hot": _one_hot, "eye": _eye, "diag_embed": _diag_embed, "select_scatter": _select_scatter,
     "slice_scatter": _slice_scatter, "scatter": _scatter, "scatter_add": _scatter_add,
     "scatter_reduce": _scatter_reduce, "index_add": _by_vector(_index_add),

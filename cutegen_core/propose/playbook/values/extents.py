@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from cutegen_core.records.errors import UsageError
@@ -16,10 +16,15 @@ class NotInPlaybook(UsageError):  # noqa: N818 - it is an answer, not a failure
 
 @dataclass(frozen=True)
 class Extent:
-    """A size: an expression of the launch plan, and its value in the traced workload."""
+    """A size: an expression of the launch plan, and its value in the traced workload.
+
+    Attributes:
+        may_be_none: there is nothing left of what it was cut from at some sizes.
+    """
 
     text: str
     size: int
+    may_be_none: bool = field(default=False, compare=False)
 
     def times(self, other: Extent) -> Extent:
         if self.text == "1":
@@ -37,12 +42,8 @@ class Extent:
             return self
         part_of_it = self.text in other.text  # as half of it is
         text = f"({self.text} - {other.text})" if part_of_it else f"max({self.text} - {other.text}, 0)"
-        return combined(text, self, other, lambda whole, part: max(whole - part, 0))
-
-    @property
-    def may_be_none(self) -> bool:
-        """Tell whether there is nothing left at some sizes."""
-        return "max(" in self.text
+        left = combined(text, self, other, lambda whole, part: max(whole - part, 0))
+        return left if part_of_it else replace(left, may_be_none=True)
 
     @property
     def everywhere(self) -> tuple[float, ...]:
@@ -147,7 +148,8 @@ def combined(text: str, one: Extent, other: Extent, of: Callable[[int, int], int
     """Return what is computed of two sizes, at every workload where both are known there."""
     size, seen = of(one.size, other.size), _side_by_side(one, other)
     values = tuple(of(int(a), int(b)) for a, b in seen)
-    return Extent(text, SizedInt.of(size, text, values) if len(values) > 1 else size)
+    none = one.may_be_none or other.may_be_none
+    return Extent(text, SizedInt.of(size, text, values) if len(values) > 1 else size, none)
 
 
 def repeats(own: Extent, full: Extent) -> bool:

@@ -117,5 +117,5 @@ def _split(whole: Extent, sizes: Sequence[int], inferred: int) -> list[Extent]:
     free = inferred if 0 <= inferred < len(sizes) else 0
     rest = product([extent(size) for i, size in enumerate(sizes) if i != free])
     divisor = rest.text if rest.text.isidentifier() or rest.text.isdigit() else f"({rest.text})"
-    remainder = Extent(f"(({whole.text}) // {divisor})", sizes[free] if sizes else 1)
+    remainder = Extent(f"(({whole.text}) // {divisor})", sizes[free] if sizes else 1, whole.may_be_none)
     return [remainder if i == free else extent(size) for i, size in enumerate(sizes)]

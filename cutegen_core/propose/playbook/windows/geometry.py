@@ -19,7 +19,8 @@ def total(*terms: tuple[int, Extent]) -> Extent:
     texts = [*(("+" if sign > 0 else "-", text) for sign, text in named)]
     texts += [("+" if constant > 0 else "-", str(abs(constant)))] if constant else []
     text = " ".join(word for pair in texts for word in pair).removeprefix("+ ")
-    return Extent(text if len(texts) == 1 and named[0][0] > 0 else f"({text})", size)
+    none = any(term.may_be_none for _, term in terms)
+    return Extent(text if len(texts) == 1 and named[0][0] > 0 else f"({text})", size, none)
 
 
 def times(a: Extent, b: Extent) -> Extent:
