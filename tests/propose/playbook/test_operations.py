@@ -170,6 +170,15 @@ FORMS = {
         "torch.slice_scatter(x, y[:, 1:9:2], 1, 1, 9, 2), "
         "torch.index_put(x, (x < 0,), torch.tensor(0.0)), x.index_put((j[:5, 0],), y[:5], accumulate=True)"
     ),
+    "losses of all kinds": (
+        "F.cross_entropy(x, j[:, 0], weight=w, label_smoothing=0.1, ignore_index=3), "
+        "F.cross_entropy(x, torch.softmax(y, 1), weight=w, label_smoothing=0.2), F.poisson_nll_loss(x, p), "
+        "F.poisson_nll_loss(p, p * 3, log_input=False, full=True, reduction='none'), "
+        "F.multi_margin_loss(x, j[:, 0], p=2, margin=0.5, weight=w), F.triplet_margin_loss(x, y, p, p=3)"
+    ),
+    "keys of one head for all": (
+        "F.scaled_dot_product_attention(torch.stack((x, y))[None], p[None, None], y[None, None])"
+    ),
     "one in each row": "F.one_hot(j, 9) * 2, torch.diag_embed(x), x @ y.t() + torch.eye(x.shape[0])",
     "among others": (
         "torch.bucketize(x, torch.linspace(-2, 2, 9)), torch.searchsorted(torch.cumsum(p, 1), y, right=True), "

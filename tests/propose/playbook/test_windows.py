@@ -124,6 +124,18 @@ POOLINGS = {
         "self.conv = nn.Conv2d(C, O, 3, padding=1)", x=X2),
 }  # fmt: skip
 CASES = {**CONVOLUTIONS, **POOLINGS}
+FORMS = {
+    "places of the largest": problem(
+        "F.max_pool2d(x, 3, 2, 1, return_indices=True)[1], F.max_pool2d(x[0], 2, return_indices=True)[1], "
+        "F.max_pool1d(x[:, 0], 3, 2, return_indices=True)[1]", IMAGE, SMALL, x=X2),
+    "windows of unequal sizes": problem(
+        "F.adaptive_avg_pool2d(x, (4, 5)), F.adaptive_max_pool2d(x, (5, 1)), F.adaptive_avg_pool1d(x[0], 5), "
+        "F.interpolate(x, size=(4, 5), mode='area')", IMAGE, SMALL, x=X2),
+    "windows of one size, by how many there are": problem(
+        "F.adaptive_avg_pool2d(x, (3, W // 2)), F.adaptive_max_pool2d(x[0], (3, 1))", {**IMAGE, "W": 12},
+        {**SMALL, "W": 8}, x=X2),
+}  # fmt: skip
+"""Of these the naive kernels are run."""
 NUMBERS = {
     "groups that are the default elsewhere": problem(
         "self.conv(x)", IMAGE, {**SMALL, "C": 1}, "self.conv = nn.Conv2d(C, C, 3, groups=C, padding=1)", x=X2),
@@ -151,6 +163,12 @@ def test_every_variant_is_right_for_another_workload(case: str, shared: SharedTo
     variants = variants_of(CASES[case], shared, tmp_path)
     assert len({v.source for v in variants}) == len(variants) > 2
     assert_right(CASES[case], variants, CASES[case].workloads, shared, tmp_path, compiled=case in COMPILED)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_further_forms_are_right(name: str, shared: SharedTools, tmp_path: Path) -> None:
+    made = FORMS[name]
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[1:], shared, tmp_path)
 
 
 @pytest.mark.parametrize(("case", "level"), list(ONE_LEVEL))
@@ -264,8 +282,7 @@ def test_the_family_agrees(case: str, shared: SharedTools, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("forward", "reason"),
     [
-        ("F.adaptive_avg_pool2d(x, (4, 1))", "to 4 places, whose windows differ in size, is not in the playbook"),
-        ("F.max_pool2d(x, 2, return_indices=True)[1]", "result 1 of 'max_pool2d_with_indices'"),
+        ("F.adaptive_max_pool2d(x, 2, return_indices=True)[1]", "result 1 of 'adaptive_max_pool2d'"),
         ("F.conv2d(x.long(), w.long())", "a convolution of int64 is not in the playbook"),
     ],
 )

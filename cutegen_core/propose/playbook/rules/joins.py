@@ -298,7 +298,7 @@ def _three_deep(piece: Value) -> Value:
 
 def _block_diag(call: OperationCall) -> Value:
     """Return matrices along a diagonal, with zeros beside them."""
-    pieces = [unsqueeze(p, 0) if len(p.dims) == 1 else p for p in _pieces(call)]
+    pieces = [reshaped(p, (ONE, product(p.dims))) if len(p.dims) < 2 else p for p in _pieces(call)]
     rows = []
     for piece in pieces:
         zeros = [expand(constant(0, piece.dtype), (piece.dims[0], other.dims[1])) for other in pieces]

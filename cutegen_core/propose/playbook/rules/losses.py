@@ -214,7 +214,8 @@ def _multi_margin(call: OperationCall) -> Value:
     hit = compute("{0} == {1}", position(x.dims, -1), cast(unsqueeze(target, -1), "int64"), dtype="bool")
     own = reduce("sum", compute("{0} ? {1} : {T}(0)", hit, x, dtype=x.dtype), (-1,), True)
     margin, power = like(x, call.number(3, "margin", 1.0)), call.number(2, "p", 1)
-    over: Value = compute("{0} ? {T}(0) : max_of({1} - {2} + {3}, {T}(0))", hit, margin, own, x, dtype=x.dtype)
+    near = add(sub(margin, own), x)
+    over: Value = compute("!{0} && {1} > {T}(0) ? {1} : {T}(0)", hit, near, dtype=x.dtype)
     over = apply("square", over) if power == 2 else over
     if call.has(4, "weight"):
         weight = compute("{0} ? {1} : {T}(0)", hit, call.tensor(4, "weight"), dtype=x.dtype)

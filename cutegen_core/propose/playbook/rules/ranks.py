@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from cutegen_core.propose.playbook.call import OperationCall, not_in_playbook
 from cutegen_core.propose.playbook.formulas import cast
 from cutegen_core.propose.playbook.pointwise import LEAST
+from cutegen_core.propose.playbook.rules.images.windows import pooled
 from cutegen_core.propose.playbook.rules.joins import join
 from cutegen_core.propose.playbook.rules.places import LOW_HALF, PLACE_OF_LARGEST, SHORT
 from cutegen_core.propose.playbook.rules.scans import scanned
-from cutegen_core.propose.playbook.rules.windows import pooled
 from cutegen_core.propose.playbook.values import (
     POSITIONS,
     ZERO,

@@ -20,6 +20,7 @@ from cutegen_core.propose.playbook.values import (
     product,
     reduce,
     reshaped,
+    squeeze,
     unsqueeze,
     window,
 )
@@ -229,19 +230,19 @@ def _isin(call: OperationCall) -> Value:
 
 def _trapezoid(call: OperationCall) -> Value:
     """Return the area below straight lines between the elements of a row, at steps of one size or at given places."""
-    y = call.floating(0)
-    axis = int(call.number(99, "dim", -1))
+    y, axis = call.floating(0), int(call.number(99, "dim", -1))
     less = y.dims[axis].less(ONE)
-    means = mul(add(window(y, axis, ZERO, less), window(y, axis, ONE, less)), like(y, 0.5))
-    if call.has(1, "x"):
-        x = cast(call.tensor(1, "x"), y.dtype)
-        along = -1 if len(x.dims) == 1 else axis
-        steps: Value = sub(window(x, along, ONE, less), window(x, along, ZERO, less))
-        if len(x.dims) == 1:
-            steps = followed(steps, len(y.dims) - 1 - axis % len(y.dims))
-    else:
-        steps = like(y, call.number(99, "dx", 1.0))
-    return reduce("sum", mul(means, steps), (axis,), False)
+    if not call.has(1, "x"):
+        ends = add(window(y, axis, ZERO, ONE), window(y, axis, less, ONE))
+        inner = sub(reduce("sum", y, (axis,), True), mul(ends, like(y, 0.5)))
+        return squeeze(mul(inner, like(y, call.number(99, "dx", 1.0))), (axis % len(y.dims),))
+    x = cast(call.tensor(1, "x"), y.dtype)
+    along = -1 if len(x.dims) == 1 else axis
+    steps: Value = sub(window(x, along, ONE, less), window(x, along, ZERO, less))
+    if len(x.dims) == 1:
+        steps = followed(steps, len(y.dims) - 1 - axis % len(y.dims))
+    heights = mul(add(window(y, axis, ZERO, less), window(y, axis, ONE, less)), like(y, 0.5))
+    return reduce("sum", mul(heights, steps), (axis,), False)
 
 
 RULES: Mapping[str, Rule] = {

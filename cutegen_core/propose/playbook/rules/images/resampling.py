@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, cast, div, like, mul, sub
-from cutegen_core.propose.playbook.rules.interpolation import longer_side
+from cutegen_core.propose.playbook.rules.images.interpolation import longer_side
 from cutegen_core.propose.playbook.rules.joins import drawn_out_to
 from cutegen_core.propose.playbook.rules.taken import followed, length_of
 from cutegen_core.propose.playbook.values import (
@@ -35,10 +35,11 @@ _INSIDE = "{0} >= 0 && {0} < {1}"
 
 
 class _Tap(NamedTuple):
-    """One of the elements along a dimension that a result is made of, and its weight."""
+    """One of the elements along a dimension that a result is made of, its weight, and whether it is in the image."""
 
     place: Value
     weight: Value
+    inside: Value | None = None
 
 
 def _nearest(call: OperationCall) -> Value:
@@ -71,7 +72,8 @@ def _cubic(call: OperationCall) -> Value:
         scale = scales[axis - 2] if isinstance(scales, tuple) else None
         lengths.append(longer_side(call, own, axis, scale))
         source = _source(own, lengths[-1], None if aligned else scale, dtype, aligned=aligned)
-        taps.append([_Tap(*(followed(v, len(x.dims) - 1 - axis) for v in tap)) for tap in _four(own, source)])
+        behind = len(x.dims) - 1 - axis
+        taps.append([_Tap(followed(t.place, behind), followed(t.weight, behind)) for t in _four(own, source)])
     return cast(_added_up(x, tuple(lengths), taps, dtype), x.dtype)
 
 
@@ -103,9 +105,19 @@ def _added_up(x: Value, dims: tuple[Extent, ...], taps: Sequence[Sequence[_Tap]]
 
     def at(chosen: Sequence[_Tap]) -> Value:
         seen = Taken(dims, x.dtype, x, (None, None, *(tap.place for tap in chosen)), (0, 1, *(None for _ in chosen)))
-        return mul(cast(seen, dtype), chained(mul, (tap.weight for tap in chosen)))
+        element, weight = cast(seen, dtype), chained(mul, (tap.weight for tap in chosen))
+        if len(chosen) > 2:  # of a weight that is no number PyTorch makes 0 here, but none in two dimensions
+            return _where_inside(chosen, mul(element, weight))
+        return mul(_where_inside(chosen, element), weight)
 
     return chained(add, map(at, pairs(*taps)))
+
+
+def _where_inside(chosen: Sequence[_Tap], value: Value) -> Value:
+    for tap in chosen:
+        if tap.inside is not None:
+            value = compute("{0} ? {1} : {T}(0)", tap.inside, value, dtype=value.dtype)
+    return value
 
 
 def _grid_sampler(call: OperationCall) -> Value:
@@ -122,13 +134,13 @@ def _grid_sampler(call: OperationCall) -> Value:
         size = cast(length_of(own), dtype)
         code = "({0} + 1) / 2 * ({1} - 1)" if aligned else "(({0} + 1) * {1} - 1) / 2"
         where = compute(code, unsqueeze(given, 1), size, dtype=dtype)
-        where = compute("min_of(max_of({0}, {T}(0)), {1} - 1)", where, size, dtype=dtype) if border else where
+        where = compute("fmin{f}(fmax{f}({0}, 0), {1} - 1)", where, size, dtype=dtype) if border else where
         taps.append(_neighbours(where, size, nearest=nearest))
     return cast(_added_up(x, (*x.dims[:2], *grid.dims[1:-1]), taps, dtype), x.dtype)
 
 
 def _neighbours(where: Value, size: Value, *, nearest: bool) -> list[_Tap]:
-    """Return the elements round a place along a dimension; one outside of the image has no weight."""
+    """Return the elements round a place along a dimension."""
     dtype = where.dtype
     if nearest:
         sides: list[tuple[Value, Value]] = [(compute("rint{f}({0})", where, dtype=dtype), like(where, 1.0))]
@@ -139,7 +151,7 @@ def _neighbours(where: Value, size: Value, *, nearest: bool) -> list[_Tap]:
     taps = []
     for side, weight in sides:
         place = compute(f"{_INSIDE} ? static_cast<long>({{0}}) : 0L", side, size, dtype="int64")
-        taps.append(_Tap(place, compute(f"{_INSIDE} ? {{2}} : {{T}}(0)", side, size, weight, dtype=dtype)))
+        taps.append(_Tap(place, weight, compute(_INSIDE, side, size, dtype="bool")))
     return taps
 
 
