@@ -156,13 +156,18 @@ class RowsKernel(RegionKernel):
 
 
 class ScanKernel(RowsKernel):
-    """A kernel that scans each row: `scanned` says what is combined, `scan` how; then the results are computed."""
+    """A kernel that scans each row: `scanned` says what is combined, `scan` how; then the results are computed.
+
+    Attributes:
+        others: what the results need besides what is combined.
+    """
 
     def __init__(self, region: Region, name: str, naming: Naming) -> None:
         super().__init__(region, name, naming)
         assert region.scan is not None
         assert self.statements.scan is not None
         self.scan, self.scanned = self.statements.scan, self.statements.scanned
+        self.others = tuple(term for term in self.statements.final if term not in self.scanned)
         self.backwards, self.exclusive = region.scan.backwards, region.scan.exclusive
 
 

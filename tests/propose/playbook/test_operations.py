@@ -135,6 +135,10 @@ FORMS = {
         "x.topk(3)[0], y.topk(2, 0, largest=False)[1], torch.softmax(x, 1).topk(2, -1)[0].sum(-1), "
         "x.kthvalue(3, 1)[0], torch.cummax(x, 1)[1], torch.cummin(x, 0)[1], x.half().topk(2)[0]"
     ),
+    "so far, beside its own elements": (
+        "x.cumsum(1) + x, torch.where(x > 0, (x > 0).long().cumsum(1) - 1, -1), (x * w).cumsum(0) * x, "
+        "torch.cumsum(x.flip(1), 1).flip(1) - x"
+    ),
     "pieces": (
         "x.chunk(5, 1)[4] * 2, x.split(7, 1)[2] + 1, torch.tensor_split(x, 3, 1)[2] * 2, x.split(16, 0)[0] * 2, "
         "torch.hsplit(y, (2, -3))[1] + 1, torch.vsplit(y, 2)[1] * 2, torch.meshgrid(w, x[:, 0], indexing='xy')[0] + 1"

@@ -16,6 +16,7 @@ from cutegen_core.propose.playbook.values import (
     ZERO,
     Extent,
     Value,
+    agree,
     at_most,
     broadcast,
     combined,
@@ -85,18 +86,9 @@ def _split(call: OperationCall) -> dict[str, Value]:
         raise not_in_playbook("a split into pieces of unknown sizes")
     whole = x.dims[axis]
     parts = max(1, -(-whole.size // size))
-    if all(n % parts == 0 and n // parts == k for n, k in _side_by_side(whole, size)):
+    if agree([combined("", Extent("", size), Extent(str(parts), parts), operator.mul)], [whole]):
         return _pieces(call, x, axis, Extent(f"({whole.text} // {parts})", whole.size // parts), parts)
     return _pieces(call, x, axis, extent(size), parts)
-
-
-def _side_by_side(whole: Extent, size: int) -> list[tuple[float, float]]:
-    """Return an extent and how long its pieces are at every workload, as far as that is known."""
-    lengths = getattr(size, "everywhere", (size,))
-    wholes = whole.everywhere or (whole.size,)
-    many = max(len(lengths), len(wholes))
-    lengths, wholes = (own * many if len(own) == 1 else own for own in (lengths, wholes))
-    return list(zip(wholes, lengths, strict=False))
 
 
 def _tensor_split(call: OperationCall) -> dict[str, Value]:
