@@ -248,7 +248,8 @@ class Terms:
 
     def _scan(self, value: Scan, coordinates: Sequence[Coordinate]) -> str:
         """Return the term of a scan: it varies along the row, and is no statement of its own."""
-        operand = self.at(value.operand, coordinates)
+        reduces = any(reductions(value.operand))
+        operand = self.at(self.materialise(value.operand) if reduces else value.operand, coordinates)
         if operand not in self.terms or not self.terms[operand].varies:
             raise NotInPlaybook("a scan of something that is the same everywhere is not in the playbook")
         ctype = COMPUTE_TYPE[value.dtype]

@@ -137,7 +137,7 @@ FORMS = {
     ),
     "so far, beside its own elements": (
         "x.cumsum(1) + x, torch.where(x > 0, (x > 0).long().cumsum(1) - 1, -1), (x * w).cumsum(0) * x, "
-        "torch.cumsum(x.flip(1), 1).flip(1) - x"
+        "torch.cumsum(x.flip(1), 1).flip(1) - x, torch.cumsum(torch.softmax(y, 1), 1)"
     ),
     "pieces": (
         "x.chunk(5, 1)[4] * 2, x.split(7, 1)[2] + 1, torch.tensor_split(x, 3, 1)[2] * 2, x.split(16, 0)[0] * 2, "
