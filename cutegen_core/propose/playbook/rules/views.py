@@ -81,6 +81,8 @@ def _expand(call: OperationCall) -> Value:
 
 def _getitem(call: OperationCall) -> Value:
     source, index = call.operand(0), call.operand(1)
+    if isinstance(index, int) and not is_constant(index):
+        raise not_in_playbook("a piece whose number changes with the sizes")
     if isinstance(source, Ref) and f"{source.node}[{index}]" in call.values:
         return call.values[f"{source.node}[{index}]"]
     if isinstance(source, Ref) and index == 0 and source.node in call.values:
