@@ -65,7 +65,7 @@ def _reshape(call: OperationCall) -> Value:
 
 def _squeeze(call: OperationCall) -> Value:
     value = call.tensor(0)
-    axes = [a % len(value.dims) for a in call.integers(1, "dim")] or range(len(value.dims))
+    axes = [a % len(value.dims) for a in call.integers(1, "dim")] if call.has(1, "dim") else range(len(value.dims))
     return squeeze(value, [a for a in axes if value.dims[a].single])
 
 
