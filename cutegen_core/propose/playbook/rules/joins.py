@@ -98,6 +98,8 @@ def _pad(call: OperationCall) -> Value:
             if cut.size:
                 length = combined(f"({x.dims[axis].text} - {cut.text})", x.dims[axis], cut, operator.sub)
                 x = window(x, axis, start, length)
+        if x.dims[axis].size < 1:
+            raise not_in_playbook("padding that leaves nothing of its operand")
         edges = [
             edge(x, axis, extent(n), filling, last) if n > 0 else None for n, last in ((before, False), (after, True))
         ]
