@@ -1,7 +1,7 @@
 """The playbook and PyTorch's own catalogue of operations, with the arguments by which PyTorch tests them.
 
 What is not in the playbook is refused with a reason, whatever the operation and its arguments; nothing else is raised.
-Of what it writes, the kernels of one in so many are run.
+What it writes can be launched at the sizes, and the kernels of one in so many are run.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from cutegen_core.kernel import kernel_file
 from cutegen_core.propose.playbook import NotInPlaybook, Variant, propose
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
-from tests.propose.playbook.right import assert_right
+from tests.propose.playbook.right import DEVICE, assert_right
 from tests.shared_tools import SharedTools
 
 SAMPLES, ONE_IN = 6, 40
@@ -67,8 +68,14 @@ def test_every_operation_is_written_or_refused(shared: SharedTools, tmp_path: Pa
 
 
 def kernels(problem: Problem, shared: SharedTools, scratch: Path) -> tuple[Variant, ...]:
+    """Return the playbook's kernels, all of whose launches fit the sizes."""
     reference, own = shared.reference(problem, scratch), problem.workloads[0]
-    return propose(reference.graph(own), reference.signature(own), problem.name)
+    signature = reference.signature(own)
+    variants = propose(reference.graph(own), signature, problem.name)
+    for variant in variants:
+        kernel = kernel_file.parse(variant.source)
+        kernel.plan(signature, DEVICE, kernel.defaults(), workload=own.name)
+    return variants
 
 
 def catalogue() -> Iterator[Call]:
