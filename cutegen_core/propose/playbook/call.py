@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cutegen_core.propose.playbook.formulas import cast, like, mul
 from cutegen_core.propose.playbook.values import NotInPlaybook, Value, constant
@@ -24,15 +24,26 @@ def not_in_playbook(what: str) -> NotInPlaybook:
 
 @dataclass(frozen=True)
 class OperationCall:
-    """A node of the graph with its operands."""
+    """A node of the graph with its operands; it notes which of them a rule reads.
+
+    Attributes:
+        read: positions and keywords of the operands that were read.
+    """
 
     node: Node
     values: Mapping[str, Value]
+    read: set[int | str] = field(default_factory=set)
 
     def operand(self, index: int, name: str = "", default: Operand = None) -> Operand:
         """Return positional operand `index`, or the keyword `name`, or `default`."""
         if index < len(self.node.args):
+            self.read.add(index)
             return self.node.args[index]
+        return self.keyword(name, default)
+
+    def keyword(self, name: str, default: Operand = None) -> Operand:
+        """Return an operand that has a keyword only."""
+        self.read.add(name)
         return self.node.kwargs.get(name, default)
 
     def tensor(self, index: int, name: str = "") -> Value:
@@ -74,7 +85,7 @@ class OperationCall:
 
     def scaled(self, index: int) -> Value:
         """Return the second operand of add and sub, times `alpha`."""
-        value, alpha = self.tensor(index), self.node.kwargs.get("alpha", 1)
+        value, alpha = self.tensor(index), self.keyword("alpha", 1)
         if alpha == 1 or not isinstance(alpha, int | float):
             return value
         return mul(value, like(value, alpha))

@@ -13,6 +13,7 @@ from cutegen_core.propose.playbook.call import COVERED, OperationCall, not_in_pl
 from cutegen_core.propose.playbook.graphs.in_place import needed, seen_writes, with_whole_writes
 from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
 from cutegen_core.propose.playbook.rules import RULES, SEVERAL
+from cutegen_core.propose.playbook.unread import refuse_unread
 from cutegen_core.propose.playbook.values import (
     POSITIONS,
     NotInPlaybook,
@@ -53,10 +54,14 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
         elif node.op == "constant":
             values[node.name] = _constant(node, graph.constants.get(node.name, ()))
         elif rule in SEVERAL:
-            values.update(SEVERAL[rule](_checked(OperationCall(node, values))))
+            call = _checked(OperationCall(node, values))
+            values.update(SEVERAL[rule](call))
+            refuse_unread(call)
         elif node.op != "input":
             values[node.name] = _value(rule, _checked(OperationCall(node, values)))
             _name_sizes(node, values[node.name])
+    if any(0 in node.shape for node in graph.nodes if node.name in graph.outputs):
+        raise not_in_playbook("an output without elements")
     missing = [name for name in graph.outputs if name not in values]
     if missing:
         raise NotInPlaybook(f"the output '{missing[0]}' is not a plain tensor value; {COVERED}")
@@ -95,11 +100,14 @@ def _name_sizes(node: Node, value: Value) -> None:
 def _value(rule: str, call: OperationCall) -> Value:
     """Return the value of the node, in the node's dtype."""
     if rule in RULES:
-        return RULES[rule](call)
-    if rule in UNARY:
-        return compute(UNARY[rule], call.floating(0), dtype=call.node.dtype)
-    if rule in BINARY:
-        return compute(BINARY[rule], call.tensor(0), call.scaled(1), dtype=call.node.dtype)
-    if ops.traits(call.node).flow is Flow.COPY and ops.traits(call.node).at == 0:
+        value = RULES[rule](call)
+    elif rule in UNARY:
+        value = compute(UNARY[rule], call.floating(0), dtype=call.node.dtype)
+    elif rule in BINARY:
+        value = compute(BINARY[rule], call.tensor(0), call.scaled(1), dtype=call.node.dtype)
+    elif ops.traits(call.node).flow is Flow.COPY and ops.traits(call.node).at == 0:
         return compute("{0}", call.floating(0), dtype=call.node.dtype)
-    raise not_in_playbook(f"'{call.node.op}'")
+    else:
+        raise not_in_playbook(f"'{call.node.op}'")
+    refuse_unread(call)
+    return value

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import cast, like
-from cutegen_core.propose.playbook.pointwise import BINARY, GELU_ERF, GELU_TANH
+from cutegen_core.propose.playbook.pointwise import BINARY, GELU_ERF, GELU_TANH, UNARY
 from cutegen_core.propose.playbook.values import Value, compute
 from cutegen_core.records import operations as ops
 
@@ -20,10 +20,19 @@ def _arithmetic(rule: str) -> Rule:
 
 
 def _div(call: OperationCall) -> Value:
-    mode, whole = str(call.node.kwargs.get("rounding_mode")), call.node.dtype not in FLOATS
+    mode, whole = str(call.keyword("rounding_mode")), call.node.dtype not in FLOATS
     truncated = "{0} / {1}" if whole else "trunc{f}({0} / {1})"
     code = {"floor": BINARY["floor_divide"], "trunc": truncated}.get(mode, BINARY["div"])
     return compute(code, call.valued(0), call.valued(1), dtype=call.node.dtype)
+
+
+def _round(call: OperationCall) -> Value:
+    """Return whole numbers, or numbers of so many decimals; of fewer than none, whole tens, hundreds, ..."""
+    x, decimals = call.floating(0), int(call.number(1, "decimals", 0))
+    if decimals == 0:
+        return compute(UNARY["round"], x, dtype=call.node.dtype)
+    code = "rint{f}({0} * {1}) / {1}" if decimals > 0 else "rint{f}({0} / {1}) * {1}"
+    return compute(code, x, like(x, 10.0 ** abs(decimals)), dtype=call.node.dtype)
 
 
 def _gelu(call: OperationCall) -> Value:
@@ -81,7 +90,7 @@ def _dropout(call: OperationCall) -> Value:
 
 
 RULES: Mapping[str, Rule] = {
-    "add": _arithmetic("add"), "sub": _arithmetic("sub"), "mul": _arithmetic("mul"), "div": _div,
+    "add": _arithmetic("add"), "sub": _arithmetic("sub"), "mul": _arithmetic("mul"), "div": _div, "round": _round,
     "gelu": _gelu, "clamp": _clamp, "clamp_min": _clamp, "clamp_max": _clamp, "hardtanh": _with_numbers(
         "min_of(max_of({0}, {1}), {2})", ("min_val", -1.0), ("max_val", 1.0)),
     "leaky_relu": _with_numbers("{0} > {T}(0) ? {0} : {0} * {1}", ("negative_slope", 0.01)),

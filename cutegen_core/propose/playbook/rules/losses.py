@@ -23,10 +23,7 @@ _SMOOTH_L1 = "abs_of({0} - {1}) < {2} ? {T}(0.5) * ({0} - {1}) * ({0} - {1}) / {
 _HUBER = "abs_of({0} - {1}) <= {2} ? {T}(0.5) * ({0} - {1}) * ({0} - {1}) : {2} * (abs_of({0} - {1}) - {T}(0.5) * {2})"
 _DIVERGENCE = "{1} * log{f}({1} == {T}(0) ? {T}(1) : {1}) - {1} * {0}"  # a logarithm of its own would be a branch
 _DIVERGENCE_OF_LOGARITHMS = "exp{f}({1}) * ({1} - {0})"
-_HINGE = (
-    "({1} == {T}(1) ? {0} : {T}(0)) + ({1} == {T}(-1) ? max_of({2} - {0}, {T}(0)) : {T}(0))",
-    "({1} == {T}(1) ? {T}(0) : max_of({2} - {0}, {T}(0))) + ({1} == {T}(-1) ? {T}(0) : {0})",
-)
+_HINGE = "({1} == {T}(1) ? {T}(0) : max_of({2} - {0}, {T}(0))) + ({1} == {T}(-1) ? {T}(0) : {0})"
 _SOFT_MARGIN = "log1p{f}(exp{f}(-{1} * {0}))"
 _ENTROPY = "({1} - {T}(1)) * max_of(log1p{f}(-{0}), {T}(-100)) - {1} * max_of(log{f}({0}), {T}(-100))"
 _ENTROPY_OF_LOGITS = "({T}(1) - {1}) * {0} + log1p{f}(exp{f}(-abs_of({0}))) + max_of(-{0}, {T}(0))"
@@ -63,7 +60,7 @@ def _divergence(call: OperationCall) -> Value:
 
 def _hinge(call: OperationCall) -> Value:
     x, target = (cast(call.tensor(i), call.node.dtype) for i in (0, 1))
-    each = compute(_HINGE[0], x, target, like(x, call.number(2, "margin", 1.0)), dtype=x.dtype)
+    each = compute(_HINGE, x, target, like(x, call.number(2, "margin", 1.0)), dtype=x.dtype)
     return reduced(each, call.operand(3, "reduction", 1))
 
 

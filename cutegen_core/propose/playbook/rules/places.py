@@ -129,7 +129,8 @@ def _full(position_of_number: int) -> Rule:
 
 
 def _arange(call: OperationCall) -> Value:
-    numbers = [a for a in call.node.args if isinstance(a, int | float) and not isinstance(a, bool)]
+    given = [call.operand(k) for k in range(len(call.node.args))]
+    numbers = [a for a in given if isinstance(a, int | float) and not isinstance(a, bool)]
     start, step = (numbers[0] if len(numbers) > 1 else 0), (numbers[2] if len(numbers) > 2 else 1)
     counted = cast(position((extent(call.node.shape[0]),), 0), call.node.dtype)
     code = "{1} + {0} * {2}"

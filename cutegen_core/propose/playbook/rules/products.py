@@ -41,7 +41,7 @@ def _addbmm(call: OperationCall) -> Value:
 
 def _added(call: OperationCall, made: Value) -> Value:
     """Return what is made, plus the first operand, each times its factor."""
-    alpha, beta = (call.node.kwargs.get(k, 1) for k in ("alpha", "beta"))
+    alpha, beta = (call.keyword(k, 1) for k in ("alpha", "beta"))
     bias = call.tensor(0)
     if isinstance(alpha, int | float) and alpha != 1:
         made = mul(made, like(made, alpha))

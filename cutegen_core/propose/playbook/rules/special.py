@@ -211,7 +211,7 @@ def _places_among(call: OperationCall, boundaries: Value, x: Value) -> Value:
     """Return how many boundaries lie before an element: those that are less, or on request those that are not more."""
     if call.has(99, "sorter"):
         raise not_in_playbook(f"'{call.node.op}' by an order of its own")
-    right = call.flag(3, "right") or call.node.kwargs.get("side") == "right"
+    right = call.flag(3, "right") or call.keyword("side") == "right"
     if len(boundaries.dims) > 1:
         boundaries = unsqueeze(boundaries, len(boundaries.dims) - 1)
     code = "!({0} > {1})" if right else "{0} < {1} || {1} != {1}"

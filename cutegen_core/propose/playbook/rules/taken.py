@@ -30,7 +30,8 @@ def _index_select(call: OperationCall) -> Value:
 
 
 def _take(call: OperationCall) -> Value:
-    return in_one(reshape(call.tensor(0), (call.tensor(0).numel,)), 0, call.tensor(1))
+    x = reshape(call.tensor(0), (call.tensor(0).numel,))
+    return in_one(x, 0, _from_either_end(call.tensor(1), x.dims[0]))
 
 
 def _gather(call: OperationCall) -> Value:
@@ -76,13 +77,17 @@ def _index(call: OperationCall) -> Value:
 
 
 def _place(call: OperationCall, x: Value, axis: int, operand: object) -> Value | None:
-    """Return the places along one dimension, counted from the end where they are negative."""
+    """Return the places along one dimension; negative ones count from its end."""
     if operand is None:
         return None
     places = call.values.get(operand.node) if isinstance(operand, Ref) else None
     if places is None or places.dtype not in ("int64", "int32"):
         raise not_in_playbook("'index' by what is not a tensor of whole numbers")
-    return compute("{0} < 0 ? {0} + {1} : {0}", places, length_of(x.dims[axis]), dtype="int64")
+    return _from_either_end(places, x.dims[axis])
+
+
+def _from_either_end(places: Value, extent: Extent) -> Value:
+    return compute("{0} < 0 ? {0} + {1} : {0}", places, length_of(extent), dtype="int64")
 
 
 def length_of(extent: Extent) -> Value:

@@ -100,10 +100,15 @@ def _is_at(x: Value, axis: int, place: Value) -> Value:
 
 
 def _scatter(call: OperationCall) -> Value:
-    """Return the operand with elements of a source, or a number, where an index says: of several the last one."""
+    """Return the operand with elements of a source, or a number, where an index says.
+
+    Of several the last one is there, or all of them and what was there before are added up, or multiplied.
+    """
     x, axis, index = call.tensor(0), int(call.number(1, "dim", 0)) % len(call.tensor(0).dims), call.tensor(2)
-    source = _source(call, 3, "src", x, index)
-    return _last_written(x, axis, index, source)
+    source, how = _source(call, 3, "src", x, index), call.keyword("reduce")
+    if how is None:
+        return _last_written(x, axis, index, source)
+    return _reduced(call, {"add": "sum", "multiply": "prod"}[str(how)], x, axis, index, source)
 
 
 def _scatter_add(call: OperationCall) -> Value:
@@ -114,8 +119,14 @@ def _scatter_add(call: OperationCall) -> Value:
 def _scatter_reduce(call: OperationCall) -> Value:
     x, axis, index = call.tensor(0), int(call.number(1, "dim", 0)) % len(call.tensor(0).dims), call.tensor(2)
     kind, source = str(call.operand(4, "reduce")), _source(call, 3, "src", x, index)
-    if kind not in _REDUCED or not call.flag(5, "include_self", True) or x.dtype not in FLOATS:
-        raise not_in_playbook(f"'scatter_reduce' of {x.dtype} by {kind}, or without what is there before,")
+    if not call.flag(5, "include_self", True):
+        raise not_in_playbook("'scatter_reduce' without what is there before")
+    return _reduced(call, kind, x, axis, index, source)
+
+
+def _reduced(call: OperationCall, kind: str, x: Value, axis: int, index: Value, source: Value) -> Value:
+    if kind not in _REDUCED or x.dtype not in FLOATS:
+        raise not_in_playbook(f"'{call.node.op}' of {x.dtype} by {kind}")
     found, none, code = _REDUCED[kind]
     hit, elements = _pairs(call, x, axis, index, source)
     kept = compute(_CHOSEN, hit, elements, like(x, none), dtype=x.dtype)
@@ -206,7 +217,7 @@ def _by_vector(write: Callable[[OperationCall, Value, int, Value, Value], Value]
 
 
 def _index_add(call: OperationCall, x: Value, axis: int, index: Value, source: Value) -> Value:
-    alpha = call.node.kwargs.get("alpha", 1)
+    alpha = call.keyword("alpha", 1)
     if isinstance(alpha, int | float) and alpha != 1:
         source = mul(source, like(source, alpha))
     return add(x, _added_up(call, x, axis, index, source))
