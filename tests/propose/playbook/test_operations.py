@@ -62,7 +62,8 @@ POINTWISE = {
     ),
     "whole numbers": (
         "i // j, i % j, torch.fmod(i, j), torch.div(i, j, rounding_mode='trunc'), i & j, i | j, i ^ j, ~i, i << 2, "
-        "i >> 1, (x > 0) & (y > 0), ~(x > 0), (x > 0) ^ (y > 0), i.masked_fill(x > 0, 7), i / j"
+        "torch.round(x * 9, decimals=2), torch.round(x * 99, decimals=-1), i >> 1, "
+        "(x > 0) & (y > 0), ~(x > 0), (x > 0) ^ (y > 0), i.masked_fill(x > 0, 7), i / j"
     ),
 }
 OTHERS = {
@@ -168,6 +169,7 @@ FORMS = {
     ),
     "written at places": (
         "torch.zeros_like(x).scatter(1, j[:, :1], 1.0), x.scatter(0, j[:4] % 4, y[:4]), "
+        "x.scatter(1, j[:, :5], y, reduce='add'), x.scatter(1, j[:, :2], y, reduce='multiply'), "
         "x.scatter_add(1, j[:, :5], y), torch.zeros_like(x).scatter_reduce(1, j[:, :5], y, 'amax'), "
         "x.index_add(0, j[:6, 0], y[:6], alpha=0.5), x.index_copy(0, torch.arange(3), y[:3]), "
         "x.index_fill(1, j[0, :3], 2.0), torch.select_scatter(x, w, 0, -1), "
@@ -269,7 +271,9 @@ def test_parts_of_which_nothing_is_left_are_not_launched(shared: SharedTools, tm
             "the number 0.125, which changes with the sizes",
         ),
         ("torch.cumsum(x.sum(), 0)", "'aten.cumsum' of one number"),
-        ("torch.zeros_like(i).scatter_reduce(0, i.abs() % 6, i, 'amax')", "'scatter_reduce' of int64 by amax"),
+        ("torch.zeros_like(i).scatter_reduce(0, i.abs() % 6, i, 'amax')", "'aten.scatter_reduce' of int64 by amax"),
+        ("F.pad(x[None], (2, -9), mode='replicate')", "padding that leaves nothing of its operand"),
+        ("x.split([C, 0], 1)", "an output without elements"),
         ("F.grid_sample(x[None, None], torch.stack((x, y), -1)[None], padding_mode='reflection')", "samples of a grid"),
     ],
 )

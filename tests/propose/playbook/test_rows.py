@@ -69,7 +69,7 @@ LOSSES = {
         " F.binary_cross_entropy(torch.sigmoid(x), torch.sigmoid(y)))",
         ROWS, {"R": 3, "C": 37}, **PAIR),
     "of signs": problem(
-        "(F.hinge_embedding_loss(x, s), F.margin_ranking_loss(x, y, s, margin=0.1))",
+        "(F.hinge_embedding_loss(x, s), F.hinge_embedding_loss(x, y), F.margin_ranking_loss(x, y, s, margin=0.1))",
         ROWS, {"R": 3, "C": 37}, **PAIR, s="torch.randn(R, C).sign()"),
     "of rows": problem(
         "(F.triplet_margin_loss(x, y, z, swap=True), F.cosine_similarity(x, y), F.cosine_embedding_loss(x, y, s),"

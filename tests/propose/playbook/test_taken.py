@@ -15,7 +15,7 @@ FORMS = {
     "embedding": "F.embedding(i, x) * 2 + 1, F.embedding(i[None], x)",
     "select": "torch.relu(torch.index_select(x, 1, j.int()))",
     "gather": "torch.gather(x, 0, g) - 1, torch.gather(x.t(), 1, g.t())",
-    "take": "x.take(i * C), torch.take_along_dim(x, j[:1, None], 1)",
+    "take": "x.take(i * C), x.take(-i - 1), torch.take_along_dim(x, j[:1, None], 1)",
     "from the end": "x[i - N], y[:, j - C] * 2",
     "several": "x[i, j], z[:, i, j], z[i[:, None] % 2, :, j]",
     "of other dtypes": "x.half()[i] * 0.5, (x > 0)[i]",

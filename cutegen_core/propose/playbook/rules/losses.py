@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule
+from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, mul, sub
 from cutegen_core.propose.playbook.rules.reductions import mean_of, norm_of
 from cutegen_core.propose.playbook.values import (
@@ -136,6 +136,8 @@ def _cross_entropy(call: OperationCall) -> Value:
     total = apply("log", reduce("sum", apply("exp", shifted), (axis,), True))
     smoothing = call.number(5, "label_smoothing", 0.0)
     if target.dtype in FLOATS:
+        if call.number(4, "ignore_index", -100) >= 0:
+            raise not_in_playbook("a class that is ignored, among probabilities")
         return _of_probabilities(call, sub(total, shifted), axis, smoothing)
     return _likelihood(call, x, lambda one: sub(total, sub(one, largest)), axis, smoothing)
 
