@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, WebSocketRoute, expect
@@ -40,9 +39,9 @@ def _asks_twice(socket: WebSocketRoute) -> None:
     ],
 )  # fmt: skip
 def test_a_page_that_runs_twice_keeps_its_first_values(
-    server: Server, new_page: Callable[[], Page], address: str, field: str, value: str
+    server: Server, own_tab: Page, address: str, field: str, value: str
 ) -> None:
-    page = new_page()
+    page = own_tab
     page.route_web_socket(lambda url: "stream" in url, _asks_twice)
     page.goto(server.url + address)
     expect(page.locator(field).locator("input").first).to_have_value(value)

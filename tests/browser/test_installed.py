@@ -28,7 +28,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = folder / "venv" / "bin" / "python"
     install = [
         *(sys.executable, "-m", "pip", "--python", python),
-        *("install", "--no-deps", "--no-index", "--quiet", built(folder)),
+        *("install", "--no-deps", "--no-index", "--no-compile", "--quiet", built(folder)),
     ]
     subprocess.run(install, check=True)
     purelib = "import sysconfig; print(sysconfig.get_path('purelib'))"

@@ -6,7 +6,6 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.trajectory.store import Draft, Store, edit_name
-from tests.browser.conftest import NewPage
 from tests.browser.driving import settled, widget_of
 from tests.browser.editing import editor_of, replace_text, text_of, until_saved
 from tests.pages.stories import ONE_PASS, softmax_story
@@ -71,11 +70,11 @@ class Line:
 
 
 @pytest.fixture
-def plan(server: Server, store: Store, new_page: NewPage) -> tuple[Page, Line, str]:
+def plan(server: Server, store: Store, own_tab: Page) -> tuple[Page, Line, str]:
     """A page with the editor and the form of the plan, its line, and the session."""
     session = softmax_story(store).session
     store.save_draft(edit_name(session, store.put(ONE_PASS)), Draft(store.put(ONE_PASS), ONE_PASS))
-    page = new_page()
+    page = own_tab
     line = Line(page)
     page.goto(f"{server.url}/session?id={session}&step=3")
     expect(editor_of(page)).to_be_visible()
@@ -129,9 +128,9 @@ def test_a_form_that_is_drawn_late_undoes_nothing_that_was_typed(plan: tuple[Pag
     expect(widget_of(page, "textbox", "grid")).to_have_value("cols")
 
 
-def test_quick_changes_of_a_problem_all_count(server: Server, store: Store, new_page: NewPage) -> None:
+def test_quick_changes_of_a_problem_all_count(server: Server, store: Store, own_tab: Page) -> None:
     """The text, two sizes and the name that the page suggests, while no answer comes."""
-    page = new_page()
+    page = own_tab
     line = Line(page)
     page.goto(f"{server.url}/problems?name=softmax&edit=1")
     settled(page)
