@@ -1,4 +1,4 @@
-"""The change in a browser: hunks by key, folded lines, the map, the reference, and two steps compared by a drag."""
+"""The change in a browser: hunks by key, folded lines, the map, the reference."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.trajectory.store import Store
 from tests.browser.driving import line_of, settled, shortcut, widget_of
-from tests.pages.gpu_stories import branched_story, gpu_story
+from tests.pages.gpu_stories import gpu_story
 from tests.pages.test_centre import at_the_diff_gate
 from tests.serving import Server
 
@@ -71,18 +71,3 @@ def test_a_link_into_the_folded_plan_unfolds_it(server: Server, store: Store, pa
     page.goto(f"{server.url}/session?id={gpu_story(store).session}&step=5&view=source#L9")
     expect(page.locator("#L9")).to_be_visible()
     expect(page.locator("#L9")).to_be_in_viewport()
-
-
-def test_two_steps_are_compared_by_a_drag_and_by_keys(server: Server, store: Store, page: Page) -> None:
-    session = branched_story(store).session
-    address = f"{server.url}/session?id={session}&step=11"
-    page.goto(address)
-    settled(page)
-    rows = [page.get_by_role("link", name=f"Step {number}:") for number in (7, 3)]
-    rows[0].drag_to(rows[1])
-    expect(page).to_have_url(re.compile(rf"compare\?a={session}\.3&b={session}\.7"))
-    page.goto(address)
-    settled(page)
-    page.get_by_role("link", name="Step 3:").focus()
-    page.keyboard.press("Shift+Enter")
-    expect(page).to_have_url(re.compile(rf"compare\?a={session}\.3&b={session}\.11"))

@@ -1,4 +1,4 @@
-"""The timeline in a browser: a click, a key and an arrow open a step; its links are addresses; markup stays text."""
+"""The timeline in a browser: a click, a key and an arrow open a step, two are compared; its links are addresses; markup stays text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.trajectory.store import Store
-from tests.browser.driving import drawn, shortcut, title_of
+from tests.browser.driving import drawn, settled, shortcut, title_of
 from tests.pages.gpu_stories import branched_story
 from tests.pages.stories import HOSTILE, Story
 from tests.patience import SOON_S, wait_until
@@ -80,6 +80,16 @@ def test_steps_are_opened_by_click_key_and_arrow_and_compared(server: Server, pa
     page.go_back()  # one switch of pages is one press of Back
     shows(page, 12)
     expect(page).to_have_url(re.compile(rf"session\?id={session}&step=12"))
+    # Any two are compared by a drag, or by a key.
+    settled(page)
+    row(page, 7).drag_to(row(page, 3))
+    expect(page).to_have_url(re.compile(rf"compare\?a={session}\.3&b={session}\.7"))
+    page.go_back()
+    shows(page, 12)
+    settled(page)
+    row(page, 3).focus()
+    page.keyboard.press("Shift+Enter")
+    expect(page).to_have_url(re.compile(rf"compare\?a={session}\.3&b={session}\.12"))
 
 
 @pytest.mark.thorough
