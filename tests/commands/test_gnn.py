@@ -59,7 +59,12 @@ def asked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any
     return code, json.loads(said.out), said.err
 
 
-def test_a_real_run_trains_and_its_file_opens_elsewhere(capfd: pytest.CaptureFixture[str], home: Path) -> None:
+@pytest.mark.parametrize("program", ["double", pytest.param("", id="real", marks=pytest.mark.thorough)])
+def test_a_run_trains_and_its_file_opens_elsewhere(
+    program: str, request: pytest.FixtureRequest, capfd: pytest.CaptureFixture[str], home: Path
+) -> None:
+    if program:
+        request.getfixturevalue(program)
     file = home / "a.gnn.json"
     code, result, told = asked(capfd, "train", *TINY, "--epochs", "2", "--save", str(file))
     assert code == 0

@@ -135,7 +135,7 @@ def test_what_was_not_timed_replaces_nothing_that_was_and_is_timed_when_it_comes
     assert (state.steps[-2].outcome, state.steps[-2].tried.latency_ms, state.best) == (Outcome.KEPT, 0.0505, best)
 
 
-@pytest.mark.parametrize("autonomy", [Autonomy.STEP, Autonomy.AUTO])
+@pytest.mark.parametrize("autonomy", [pytest.param(Autonomy.STEP, marks=pytest.mark.thorough), Autonomy.AUTO])
 def test_where_the_best_cannot_be_timed_beside_it_a_person_decides(desk, clock, autonomy):
     session = desk.start(few_runs("relu"), gates=(Gate.DIFF,), answered_by=AnsweredBy.PERSON, autonomy=autonomy)
     desk.go(session)
