@@ -209,6 +209,7 @@ def test_zoomed_to_twice_the_size_all_is_in_reach(server: Server, store: Store, 
     page.goto(f"{server.url}/session?id={session}&step=5")
     settled(page)
     wait_until(lambda: page.evaluate(WIDER) <= 1, "the session page is wider than the window", SOON_S)
+    expect(page.locator(".cg-outcome")).to_contain_text("✗ Wrong result: workload ragged")
     for name in ("Continue without it", "Edit & run", "Redirect", "Reject", "Stop"):
         button = page.get_by_role("button", name=name).first
         button.scroll_into_view_if_needed()

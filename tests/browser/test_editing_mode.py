@@ -81,7 +81,7 @@ def test_a_tab_is_never_in_conflict_with_itself(server: Server, store: Store, pa
     editor.press("Control+End")
     editor.evaluate(PASTE, pasted)
     page.wait_for_timeout(600)  # what follows within half a second is undone with it
-    for _ in range(4):  # typing, pauses and undoing, faster than such a text is saved
+    for _ in range(2):  # typing, pauses and undoing, faster than such a text is saved
         page.keyboard.type("// typed")
         page.wait_for_timeout(400)
         page.keyboard.press("Control+z")

@@ -22,7 +22,7 @@ from cutegen_core.evaluate.timing.statistics import (
 from cutegen_core.records.performance import Word
 
 ROUNDS, PER_ROUND = 12, 8
-ALL_SEEDS = pytest.mark.parametrize("pairs", [40, pytest.param(100, marks=pytest.mark.thorough)])
+ALL_SEEDS = pytest.mark.parametrize("pairs", [20, pytest.param(100, marks=pytest.mark.thorough)])
 
 
 def quiet(random, at):
@@ -90,7 +90,7 @@ def test_the_interval_holds_the_true_ratio(pairs):
     assert held >= 0.9 * pairs
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.lists(st.lists(st.floats(1.0, 1e6), max_size=5), min_size=1, max_size=6), st.floats(0.1, 10.0))
 def test_a_scaled_copy_has_its_scale_for_ratio(rounds, factor):
     if not any(rounds):
