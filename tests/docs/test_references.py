@@ -18,6 +18,8 @@ from tests.places import ROOT
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 SOURCES = [ROOT / name for name in TRACKED if name.endswith(".py") and not name.startswith("tests/data/")]
+TAILS = {name.split("/", skipped)[-1] for name in TRACKED for skipped in range(name.count("/") + 1)}
+"""Every tracked path, with any number of its first folders left out."""
 FOLDERS = {name.split("/")[0] for name in TRACKED if "/" in name and not name.startswith(".")}
 PATH = re.compile(rf"(?:{'|'.join(FOLDERS)})(?:/[\w.*-]+)+/?|[\w/-]*\w\.(?:py|md|js|css|jinja|j2)")
 """A word that must be a path of this repository."""
@@ -80,7 +82,7 @@ def is_path(name: str, near: Path) -> bool:
     plain = name.rstrip("/")
     if "*" in plain:
         return any(ROOT.glob(plain))
-    return (ROOT / plain).exists() or (near / plain).exists() or any(f"/{t}".endswith(f"/{plain}") for t in TRACKED)
+    return (ROOT / plain).exists() or (near / plain).exists() or plain in TAILS
 
 
 PLACEHOLDER = re.compile(r"NAME|FAMILY|PROBLEM")
