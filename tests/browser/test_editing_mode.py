@@ -72,6 +72,7 @@ def test_a_draft_belongs_to_its_step_and_a_discarded_one_comes_back(server: Serv
         assert text_of(page) == mine + "// at once"
 
 
+@pytest.mark.thorough
 def test_a_tab_is_never_in_conflict_with_itself(server: Server, store: Store, page: Page) -> None:
     session = softmax_story(store).session
     store.save_draft(edit_name(session, store.put(ONE_PASS)), Draft(store.put(ONE_PASS), ONE_PASS))
@@ -81,7 +82,7 @@ def test_a_tab_is_never_in_conflict_with_itself(server: Server, store: Store, pa
     editor.press("Control+End")
     editor.evaluate(PASTE, pasted)
     page.wait_for_timeout(600)  # what follows within half a second is undone with it
-    for _ in range(2):  # typing, pauses and undoing, faster than such a text is saved
+    for _ in range(4):  # typing, pauses and undoing, faster than such a text is saved
         page.keyboard.type("// typed")
         page.wait_for_timeout(400)
         page.keyboard.press("Control+z")

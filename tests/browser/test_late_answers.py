@@ -128,6 +128,7 @@ def test_a_form_that_is_drawn_late_undoes_nothing_that_was_typed(plan: tuple[Pag
     expect(widget_of(page, "textbox", "grid")).to_have_value("cols")
 
 
+@pytest.mark.thorough
 def test_quick_changes_of_a_problem_all_count(server: Server, store: Store, own_tab: Page) -> None:
     """The text, two sizes and the name that the page suggests, while no answer comes."""
     page = own_tab

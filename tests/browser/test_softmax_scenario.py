@@ -67,14 +67,9 @@ def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> No
     expect(stop_of(page, "TEST")).to_contain_text("failed")
     link = page.url
 
-    # The same on a reload and in another tab by deep link.
+    # The same on a reload.
     page.reload()
     expect(page.locator(".cg-outcome")).to_contain_text("first at [0, 0]")
-    other = page.context.new_page()
-    other.goto(f"{link}&step=1&pane=resources")
-    expect(title_of(other)).to_contain_text("Step 1")
-    expect(other.get_by_text("Occupancy, theoretical")).to_be_visible()
-    other.close()
 
     # The server dies without warning; the engine, the session and the address live on.
     server.kill()
