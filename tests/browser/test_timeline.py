@@ -1,4 +1,4 @@
-"""The timeline in a browser: a click, a key and an arrow open a step, two are compared; its links are addresses; markup stays text."""
+"""The timeline in a browser: a click, a key and an arrow open a step, two are compared; markup stays text."""
 
 from __future__ import annotations
 

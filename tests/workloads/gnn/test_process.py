@@ -102,9 +102,7 @@ def test_wrong_settings_are_named(changes, says):
     ("settings", "says"),
     [
         (replace(SMALL, epochs=0), "epochs is 0; it must be at least 1."),
-        pytest.param(
-            '{"model": "gcn"}', "stored RunSettings cannot be read: model:", marks=pytest.mark.thorough
-        ),
+        pytest.param('{"model": "gcn"}', "stored RunSettings cannot be read: model:", marks=pytest.mark.thorough),
         ("not JSON", "stored RunSettings cannot be read: record: Invalid JSON"),
         pytest.param(
             replace(SMALL, aggregate="scatter"), 'aggregate is "scatter": choose one of', marks=pytest.mark.thorough
