@@ -5,9 +5,8 @@ Every message says what happened, where, and what to do next: the page and the c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:  # every sandboxed tool waits for the imports of this module
+TYPE_CHECKING = False  # every sandboxed tool waits for the imports of this module, and `typing` is the longest
+if TYPE_CHECKING:
     from cutegen_core.records.decision import Limit
 
 

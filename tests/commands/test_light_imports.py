@@ -45,5 +45,6 @@ def test_a_sandboxed_tool_waits_for_nothing_slow():
     done = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {program}"],
                           capture_output=True, text=True, check=True)  # fmt: skip
     assert {"cutegen_core.machine.sandbox.launcher"} == set(done.stdout.split()) & {
-        "cutegen_core.machine.sandbox.launcher", "dataclasses", "json", "pathlib", "platform", "socket", "subprocess",
+        "cutegen_core.machine.sandbox.launcher", "dataclasses", "json", "pathlib", "platform", "re", "socket",
+        "subprocess", "typing",
     }  # fmt: skip

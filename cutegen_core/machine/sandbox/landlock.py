@@ -9,10 +9,10 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from cutegen_core.records.errors import MachineError
 
+TYPE_CHECKING = False  # `typing` takes longer to import than all of this, and every sandboxed tool waits for it
 if TYPE_CHECKING:
     from cutegen_core.machine.sandbox.policy import AnyPath
 

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections import namedtuple
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
 
 from cutegen_core.records.errors import MachineError
 
+TYPE_CHECKING = False  # every sandboxed tool waits for the imports of this module, and `typing` is the longest
 if TYPE_CHECKING:
+    from typing import NamedTuple
+
     AnyPath = str | os.PathLike[str]
+
+    class _Fields(NamedTuple):
+        read: tuple[AnyPath, ...]
+        write: tuple[AnyPath, ...]
+        memory_bytes: int
+        cpu_seconds: int
+        file_bytes: int
+        execute: tuple[AnyPath, ...] = ()
+        processes: bool = False
+else:
+    _NAMES = ("read", "write", "memory_bytes", "cpu_seconds", "file_bytes", "execute", "processes")
+    _Fields = namedtuple("_Fields", _NAMES, defaults=((), False))
 
 MAX_LEVEL_VARIABLE = "CUTEGEN_SANDBOX_MAX"
 _PATHS = ("read", "write", "execute")
@@ -24,7 +39,7 @@ class SandboxLevel(StrEnum):
     NONE = "none"
 
 
-class Policy(NamedTuple):  # every sandboxed tool waits for the imports of this module
+class Policy(_Fields):
     """What a process may still do. The network is always denied.
 
     Attributes:
@@ -37,13 +52,7 @@ class Policy(NamedTuple):  # every sandboxed tool waits for the imports of this 
         processes: whether it may start children and execute the programs in `execute`.
     """
 
-    read: tuple[AnyPath, ...]
-    write: tuple[AnyPath, ...]
-    memory_bytes: int
-    cpu_seconds: int
-    file_bytes: int
-    execute: tuple[AnyPath, ...] = ()
-    processes: bool = False
+    __slots__ = ()
 
     def to_arguments(self) -> list[str]:
         """Return the policy as arguments of the launcher: each a name and a value."""

@@ -12,11 +12,14 @@ import errno
 import os
 import struct
 from collections.abc import Iterable
-from typing import Literal
 
 from cutegen_core.records.errors import MachineError
 
-FileAccess = Literal["none", "read", "write"]
+TYPE_CHECKING = False  # `typing` takes longer to import than all of this, and every sandboxed tool waits for it
+if TYPE_CHECKING:
+    from typing import Literal
+
+    FileAccess = Literal["none", "read", "write"]
 
 _NETWORK = {
     "socket": 41, "connect": 42, "accept": 43, "bind": 49, "listen": 50, "accept4": 288,
