@@ -8,7 +8,7 @@ from cutegen_core.propose.playbook.call import OperationCall, not_in_playbook
 from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Operand
 
-_IN_RESULT = ("dtype", "layout", "device", "pin_memory", "memory_format", "output_size")
+_IN_RESULT = ("dtype", "layout", "device", "pin_memory", "memory_format", "output_size", "out_int32")
 """Keywords of which the result's shape and dtype tell, or that change no number."""
 _SIZES_FIRST = (
     "expand", "expand_as", "broadcast_to", "new_empty", "new_full", "new_ones", "new_zeros", "one_hot", "view",

@@ -187,7 +187,8 @@ FORMS = {
     ),
     "one in each row": "F.one_hot(j, 9) * 2, torch.diag_embed(x), x @ y.t() + torch.eye(x.shape[0])",
     "among others": (
-        "torch.bucketize(x, torch.linspace(-2, 2, 9)), torch.searchsorted(torch.cumsum(p, 1), y, right=True), "
+        "torch.bucketize(x, torch.linspace(-2, 2, 9)), torch.bucketize(x, torch.linspace(-2, 2, 20), out_int32=True), "
+        "torch.searchsorted(torch.cumsum(p, 1), y, right=True), "
         "torch.isin(i, torch.tensor([1, 2, 3])), x * torch.tensor([[0.5], [2.0]]).repeat(R // 2, 1), "
         "torch.isin(j, 4, invert=True)"
     ),

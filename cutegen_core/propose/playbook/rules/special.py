@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce as chained
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, like, mul, sub
@@ -11,11 +12,13 @@ from cutegen_core.propose.playbook.rules.taken import followed, in_one
 from cutegen_core.propose.playbook.values import (
     ONE,
     ZERO,
+    Extent,
     Value,
     broadcast,
     compute,
     constant,
     expand,
+    is_constant,
     position,
     product,
     reduce,
@@ -25,6 +28,7 @@ from cutegen_core.propose.playbook.values import (
     window,
 )
 
+_FEW_BOUNDARIES = 16
 _LARGEST = {
     "float64": 1.7976931348623157e308, "float32": 3.4028234663852886e38, "float16": 65504.0,
     "bfloat16": 3.3895313892515355e38, "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0,
@@ -208,13 +212,21 @@ def _search(call: OperationCall) -> Value:
 
 
 def _places_among(call: OperationCall, boundaries: Value, x: Value) -> Value:
-    """Return how many boundaries lie before an element: those that are less, or on request those that are not more."""
-    if call.has(99, "sorter"):
+    """Return how many boundaries lie before an element: those that are less, or on request those that are not more.
+
+    A few of them are looked at one after the other by the element's thread; of more an element is a row.
+    """
+    if call.keyword("sorter") is not None:
         raise not_in_playbook(f"'{call.node.op}' by an order of its own")
     right = call.flag(3, "right") or call.keyword("side") == "right"
-    if len(boundaries.dims) > 1:
-        boundaries = unsqueeze(boundaries, len(boundaries.dims) - 1)
     code = "!({0} > {1})" if right else "{0} < {1} || {1} != {1}"
+    last = len(boundaries.dims) - 1
+    count = boundaries.dims[last].size
+    if is_constant(count) and 0 < count <= _FEW_BOUNDARIES:
+        each = (window(boundaries, last, Extent(str(k), k), ONE) for k in range(count))
+        return chained(add, (cast(compute(code, one, x, dtype="bool"), call.node.dtype) for one in each))
+    if last > 0:
+        boundaries = unsqueeze(boundaries, last)
     before = compute(code, boundaries, unsqueeze(x, len(x.dims)), dtype="bool")
     return cast(reduce("sum", cast(before, "int64"), (-1,), False), call.node.dtype)
 
@@ -225,7 +237,7 @@ def _isin(call: OperationCall) -> Value:
     others = reshaped(others, (product(others.dims),)) if others.dims else others
     hits = compute("{0} == {1}", unsqueeze(x, len(x.dims)) if others.dims else x, others, dtype="bool")
     found = compute("{0} != 0", reduce("max", cast(hits, "int64"), (-1,), False), dtype="bool") if others.dims else hits
-    return compute("!{0}", found, dtype="bool") if call.flag(99, "invert") else found
+    return compute("!{0}", found, dtype="bool") if call.keyword("invert") else found
 
 
 def _trapezoid(call: OperationCall) -> Value:
