@@ -170,7 +170,8 @@ FORMS = {
     "written at places": (
         "torch.zeros_like(x).scatter(1, j[:, :1], 1.0), x.scatter(0, j[:4] % 4, y[:4]), "
         "x.scatter(1, j[:, :5], y, reduce='add'), x.scatter(1, j[:, :2], y, reduce='multiply'), "
-        "x.scatter_add(1, j[:, :5], y), torch.zeros_like(x).scatter_reduce(1, j[:, :5], y, 'amax'), "
+        "x.scatter_add(1, j[:, :5], y), "
+        "x.scatter(1, j[:2, :1], 3.0), torch.zeros_like(x).scatter_reduce(1, j[:, :5], y, 'amax'), "
         "x.index_add(0, j[:6, 0], y[:6], alpha=0.5), x.index_copy(0, torch.arange(3), y[:3]), "
         "x.index_fill(1, j[0, :3], 2.0), torch.select_scatter(x, w, 0, -1), "
         "torch.slice_scatter(x, y[:, 1:9:2], 1, 1, 9, 2), "

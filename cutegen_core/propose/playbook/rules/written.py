@@ -104,24 +104,40 @@ def _scatter(call: OperationCall) -> Value:
 
     Of several the last one is there, or all of them and what was there before are added up, or multiplied.
     """
-    x, axis, index = call.tensor(0), int(call.number(1, "dim", 0)) % len(call.tensor(0).dims), call.tensor(2)
-    source, how = _source(call, 3, "src", x, index), call.keyword("reduce")
+    x, axis, index, source = _scattered(call)
+    how = call.keyword("reduce")
     if how is None:
         return _last_written(x, axis, index, source)
     return _reduced(call, {"add": "sum", "multiply": "prod"}[str(how)], x, axis, index, source)
 
 
 def _scatter_add(call: OperationCall) -> Value:
-    x, axis, index = call.tensor(0), int(call.number(1, "dim", 0)) % len(call.tensor(0).dims), call.tensor(2)
-    return add(x, _added_up(call, x, axis, index, _source(call, 3, "src", x, index)))
+    x, axis, index, source = _scattered(call)
+    return add(x, _added_up(call, x, axis, index, source))
 
 
 def _scatter_reduce(call: OperationCall) -> Value:
-    x, axis, index = call.tensor(0), int(call.number(1, "dim", 0)) % len(call.tensor(0).dims), call.tensor(2)
-    kind, source = str(call.operand(4, "reduce")), _source(call, 3, "src", x, index)
+    x, axis, index, source = _scattered(call)
     if not call.flag(5, "include_self", True):
         raise not_in_playbook("'scatter_reduce' without what is there before")
-    return _reduced(call, kind, x, axis, index, source)
+    return _reduced(call, str(call.operand(4, "reduce")), x, axis, index, source)
+
+
+def _scattered(call: OperationCall) -> tuple[Value, int, Value, Value]:
+    """Return the operand, a dimension, an index, and what is written; these as long as the operand in all others.
+
+    Where they are not, the index is -1, which is no place.
+    """
+    x, axis, index = call.tensor(0), int(call.number(1, "dim", 0)) % len(call.tensor(0).dims), call.tensor(2)
+    source = _source(call, 3, "src", x, index)
+    for k, (own, given) in enumerate(zip(x.dims, index.dims, strict=True)):
+        if k != axis and not agree([own], [given]):
+            at, length = position((own,), 0), length_of(given)
+            kept = compute("{0} < {1} ? {0} : {1} - 1", at, length, dtype="int64")
+            inside = followed(compute("{0} < {1}", at, length, dtype="bool"), len(x.dims) - k - 1)
+            index = compute("{0} ? {1} : {T}(-1)", inside, in_one(index, k, kept), dtype=index.dtype)
+            source = in_one(source, k, kept)
+    return x, axis, index, source
 
 
 def _reduced(call: OperationCall, kind: str, x: Value, axis: int, index: Value, source: Value) -> Value:
