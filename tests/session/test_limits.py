@@ -77,17 +77,17 @@ def test_prices_that_are_taken_away_end_a_session_with_a_budget_of_money(desk, s
 
 
 def test_minutes_count_while_the_session_works_and_end_it_between_calls(desk, serve, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    server = serve(*(reply(text, size=2000, pause_s=0.15) for text in KERNELS))
-    session = desk.begin(1, max_steps=9, effort={"max_minutes": 0.006})
+    server = serve(*(reply(text, size=2000, pause_s=0.6) for text in KERNELS))
+    session = desk.begin(1, max_steps=9, effort={"max_minutes": 0.024})
     state = desk.go(session)
     assert (state.status, state.spent) == (SessionState.EXHAUSTED, Limit.MINUTES), state.reason
-    assert "its budget of 0.006 minutes is used up; raise it to go on" in state.reason
-    assert list(views.paid_lines(state))[1:] == [f"worked: {state.worked_s / 60:.1f} of 0.006 minutes"]
-    assert state.worked_s >= 0.36
+    assert "its budget of 0.024 minutes is used up; raise it to go on" in state.reason
+    assert list(views.paid_lines(state))[1:] == [f"worked: {state.worked_s / 60:.1f} of 0.024 minutes"]
+    assert state.worked_s >= 1.44
     assert 0 < len(server.asked) < 9
     assert state.step.outcome is not None or state.step.calls == (), "it ended between calls"
     asked = len(server.asked)
-    state = desk.decide(session, DecisionKind.BUDGET, max_steps=9, max_minutes=state.worked_s / 60 + 0.006)
+    state = desk.decide(session, DecisionKind.BUDGET, max_steps=9, max_minutes=state.worked_s / 60 + 0.024)
     assert state.spent is Limit.MINUTES
     assert len(server.asked) > asked
 
