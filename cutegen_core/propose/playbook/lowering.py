@@ -71,7 +71,7 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
 def _checked(call: OperationCall) -> OperationCall:
     """Return the call; refuse one along a dimension of what has none."""
     if call.node.args and ops.traits(call.node).flow in _ALONG:
-        first = call.values.get(getattr(call.operand(0), "node", ""))
+        first = call.values.get(getattr(call.node.args[0], "node", ""))
         if first is not None and not first.dims:
             raise not_in_playbook(f"'{call.node.op}' of one number")
     return call

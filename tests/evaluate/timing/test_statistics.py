@@ -90,7 +90,7 @@ def test_the_interval_holds_the_true_ratio(pairs):
     assert held >= 0.9 * pairs
 
 
-@settings(max_examples=15)
+@settings(max_examples=40)
 @given(st.lists(st.lists(st.floats(1.0, 1e6), max_size=5), min_size=1, max_size=6), st.floats(0.1, 10.0))
 def test_a_scaled_copy_has_its_scale_for_ratio(rounds, factor):
     if not any(rounds):

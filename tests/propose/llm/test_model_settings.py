@@ -247,7 +247,7 @@ def models(draw):
 
 
 @given(text=st.sampled_from(WRITTEN), first=models(), second=models())
-@settings(max_examples=15)
+@settings(max_examples=40)
 def test_whatever_stood_there_what_is_written_is_read_again(tmp_path_factory, text, first, second):
     file = tmp_path_factory.getbasetemp() / "whatever.toml"
     file.write_text(text, newline="")

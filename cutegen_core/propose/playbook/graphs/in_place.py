@@ -65,12 +65,13 @@ class _WholeWrites:
 
     def _parts(self, node: Node) -> Iterator[Node]:
         """Yield the parts of parts of a tensor that a node writes to, the smallest first."""
-        nodes, written = {n.name: n for n in self._graph.nodes}, node.argument(0)
         if not ops.writes_operand(node):
             return
-        while isinstance(written, Ref) and ops.name(nodes[written.node]) in _PUT_BACK:
-            yield nodes[written.node]
-            written = nodes[written.node].argument(0)
+        written = node.argument(0)
+        while isinstance(written, Ref) and ops.name(self._graph.node(written.node)) in _PUT_BACK:
+            part = self._graph.node(written.node)
+            yield part
+            written = part.argument(0)
 
     def _is_stale(self, at: int, parts: list[str], node: Node) -> bool:
         """Return whether something reads the memory afterwards by a name that nothing brings up to date."""

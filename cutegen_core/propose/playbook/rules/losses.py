@@ -8,6 +8,7 @@ from functools import partial
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, mul, sub
 from cutegen_core.propose.playbook.rules.reductions import mean_of, norm_of
+from cutegen_core.propose.playbook.rules.taken import followed
 from cutegen_core.propose.playbook.values import (
     Size,
     Value,
@@ -193,9 +194,7 @@ def _likelihood(call: OperationCall, x: Value, lost: Callable[[Value], Value], a
 
 def _of_classes(weight: Value, x: Value, axis: int) -> Value:
     """Return one weight for each class, of which `x` has one at each position along a dimension."""
-    for _ in x.dims[axis + 1 :]:
-        weight = unsqueeze(weight, -1)
-    return weight
+    return followed(weight, len(x.dims) - axis - 1)
 
 
 def _poisson(call: OperationCall) -> Value:

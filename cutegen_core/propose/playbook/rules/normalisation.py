@@ -8,7 +8,8 @@ from math import prod
 from cutegen_core.propose.playbook.call import OperationCall, Rule
 from cutegen_core.propose.playbook.formulas import add, apply, div, like, mul, sub
 from cutegen_core.propose.playbook.rules.reductions import mean_of, norm_of
-from cutegen_core.propose.playbook.values import ONE, ZERO, Load, Value, compute, reduce, reshape, unsqueeze, window
+from cutegen_core.propose.playbook.rules.taken import followed
+from cutegen_core.propose.playbook.values import ONE, ZERO, Load, Value, compute, reduce, reshape, window
 
 _KEPT, _KEPT_TOGETHER = 1 << 16, 1 << 18
 """Elements of which a kernel surely keeps no more from one pass to the next; of those that lie side by side."""
@@ -47,7 +48,7 @@ def _group_norm(call: OperationCall) -> Value:
     value = _normalised(grouped, range(2, len(sizes)), call.number(4, "eps", 1e-5), centred=True)
 
     def shaped(v: Value) -> Value:
-        return _before(reshape(v, sizes[1:3], inferred=1), len(sizes) - 3)
+        return followed(reshape(v, sizes[1:3], inferred=1), len(sizes) - 3)
 
     return reshape(_affine(call, value, 2, 3, shaped), x.sizes)
 
@@ -68,7 +69,7 @@ def _channel_norm(call: OperationCall, with_channel: tuple[int, ...]) -> Value:
     x, eps = call.tensor(0), call.number(7, "eps", 1e-5)
 
     def shaped(v: Value) -> Value:
-        return _before(v, len(x.dims) - 2)
+        return followed(v, len(x.dims) - 2)
 
     if call.flag(5, "training"):
         value = _normalised(x, (*with_channel, *range(2, len(x.dims))), eps, centred=True)
@@ -91,13 +92,6 @@ def _renorm(call: OperationCall) -> Value:
     axes = [k for k in range(len(x.dims)) if k != axis % len(x.dims)]
     length, most = norm_of(x, call.number(1, "p", 2), axes, True), like(x, call.number(3, "maxnorm", 1))
     return mul(x, compute("{0} > {1} ? {1} / ({0} + {T}(1e-7)) : {T}(1)", length, most, dtype=x.dtype))
-
-
-def _before(value: Value, count: int) -> Value:
-    """Return the value with so many more dimensions of 1 behind its own."""
-    for _ in range(count):
-        value = unsqueeze(value, -1)
-    return value
 
 
 def _normalised(x: Value, axes: Sequence[int], eps: float, centred: bool) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
-from cutegen_core.propose.playbook.formulas import add, like, mul
+from cutegen_core.propose.playbook.formulas import add, cast, like, mul
 from cutegen_core.propose.playbook.values import (
     Product,
     Value,
@@ -31,18 +31,18 @@ def _linear(call: OperationCall) -> Value:
 
 
 def _addmm(call: OperationCall) -> Value:
-    return _added(call, matmul(call.tensor(1), call.tensor(2), call.node.dtype))
+    return added_to_first(call, matmul(call.tensor(1), call.tensor(2), call.node.dtype))
 
 
 def _addbmm(call: OperationCall) -> Value:
     """Return a matrix plus the sum of the products of a batch."""
-    return _added(call, reduce("sum", matmul(call.tensor(1), call.tensor(2), call.node.dtype), (0,), False))
+    return added_to_first(call, reduce("sum", matmul(call.tensor(1), call.tensor(2), call.node.dtype), (0,), False))
 
 
-def _added(call: OperationCall, made: Value) -> Value:
+def added_to_first(call: OperationCall, made: Value) -> Value:
     """Return what is made, plus the first operand, each times its factor."""
     alpha, beta = (call.keyword(k, 1) for k in ("alpha", "beta"))
-    bias = call.tensor(0)
+    bias = cast(call.tensor(0), call.node.dtype)
     if isinstance(alpha, int | float) and alpha != 1:
         made = mul(made, like(made, alpha))
     if isinstance(beta, int | float) and beta != 1:
@@ -106,6 +106,6 @@ def _batch_part(value: Value) -> Value:
 
 RULES: Mapping[str, Rule] = {
     "matmul": _matmul, "mm": _matmul, "bmm": _matmul, "mv": _matmul, "dot": _matmul, "linear": _linear,
-    "addmm": _addmm, "baddbmm": _addmm, "addmv": _addmm, "addbmm": _addbmm, "inner": _inner, "vdot": _matmul,
-    "matrix_power": _matrix_power,
+    "addmm": _addmm, "baddbmm": _addmm, "addmv": _addmm, "addbmm": _addbmm,
+    "inner": _inner, "vdot": _matmul, "matrix_power": _matrix_power,
 }  # fmt: skip

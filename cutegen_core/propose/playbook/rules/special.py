@@ -8,6 +8,7 @@ from functools import reduce as chained
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, like, mul, sub
 from cutegen_core.propose.playbook.pointwise import BINARY
+from cutegen_core.propose.playbook.rules.products import added_to_first
 from cutegen_core.propose.playbook.rules.taken import followed, in_one
 from cutegen_core.propose.playbook.values import (
     ONE,
@@ -154,9 +155,8 @@ def _outer(call: OperationCall) -> Value:
 
 def _addr(call: OperationCall) -> Value:
     """Return a matrix plus the products of two vectors, each times its factor."""
-    x, a, b = (cast(call.tensor(i), call.node.dtype) for i in range(3))
-    beta, alpha = (like(x, call.number(99, name, 1)) for name in ("beta", "alpha"))
-    return add(mul(x, beta), mul(mul(unsqueeze(a, -1), b), alpha))
+    a, b = (cast(call.tensor(i), call.node.dtype) for i in (1, 2))
+    return added_to_first(call, mul(unsqueeze(a, -1), b))
 
 
 def _kron(call: OperationCall) -> Value:

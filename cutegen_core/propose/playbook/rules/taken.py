@@ -31,7 +31,7 @@ def _index_select(call: OperationCall) -> Value:
 
 def _take(call: OperationCall) -> Value:
     x = reshape(call.tensor(0), (call.tensor(0).numel,))
-    return in_one(x, 0, _from_either_end(call.tensor(1), x.dims[0]))
+    return in_one(x, 0, from_either_end(call.tensor(1), x.dims[0]))
 
 
 def _gather(call: OperationCall) -> Value:
@@ -83,10 +83,11 @@ def _place(call: OperationCall, x: Value, axis: int, operand: object) -> Value |
     places = call.values.get(operand.node) if isinstance(operand, Ref) else None
     if places is None or places.dtype not in ("int64", "int32"):
         raise not_in_playbook("'index' by what is not a tensor of whole numbers")
-    return _from_either_end(places, x.dims[axis])
+    return from_either_end(places, x.dims[axis])
 
 
-def _from_either_end(places: Value, extent: Extent) -> Value:
+def from_either_end(places: Value, extent: Extent) -> Value:
+    """Return places along a dimension of this extent, of which negative ones count from its end."""
     return compute("{0} < 0 ? {0} + {1} : {0}", places, length_of(extent), dtype="int64")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, cast, like, mul
-from cutegen_core.propose.playbook.rules.taken import followed, in_one, length_of
+from cutegen_core.propose.playbook.rules.taken import followed, from_either_end, in_one, length_of
 from cutegen_core.propose.playbook.rules.views import position_of
 from cutegen_core.propose.playbook.triangles import triangle
 from cutegen_core.propose.playbook.values import (
@@ -113,7 +113,7 @@ def _scatter(call: OperationCall) -> Value:
 
 def _scatter_add(call: OperationCall) -> Value:
     x, axis, index, source = _scattered(call)
-    return add(x, _added_up(call, x, axis, index, source))
+    return add(x, _added_up(x, axis, index, source))
 
 
 def _scatter_reduce(call: OperationCall) -> Value:
@@ -130,6 +130,8 @@ def _scattered(call: OperationCall) -> tuple[Value, int, Value, Value]:
     """
     x, axis, index = call.tensor(0), int(call.number(1, "dim", 0)) % len(call.tensor(0).dims), call.tensor(2)
     source = _source(call, 3, "src", x, index)
+    if len(index.dims) != len(x.dims):
+        raise not_in_playbook(f"'{call.node.op}' of another rank")
     for k, (own, given) in enumerate(zip(x.dims, index.dims, strict=True)):
         if k != axis and not agree([own], [given]):
             at, length = position((own,), 0), length_of(given)
@@ -144,7 +146,7 @@ def _reduced(call: OperationCall, kind: str, x: Value, axis: int, index: Value, 
     if kind not in _REDUCED or x.dtype not in FLOATS:
         raise not_in_playbook(f"'{call.node.op}' of {x.dtype} by {kind}")
     found, none, code = _REDUCED[kind]
-    hit, elements = _pairs(call, x, axis, index, source)
+    hit, elements = _beside(x, axis, index, source)
     kept = compute(_CHOSEN, hit, elements, like(x, none), dtype=x.dtype)
     return compute(code, x, reduce(found, kept, (axis + 1,), False), dtype=x.dtype)
 
@@ -172,9 +174,7 @@ def _source(call: OperationCall, at: int, name: str, x: Value, index: Value) -> 
 
 def _last_written(x: Value, axis: int, index: Value, source: Value) -> Value:
     if index.dims[axis].single:
-        _check_extents(x, axis, index)
         return compute(_CHOSEN, _is_at(x, axis, index), source, x, dtype=x.dtype)
-    _check_extents(x, axis, index)
     turn = position(index.dims, axis)
     hit, turns = _beside(x, axis, index, turn)
     last = reduce("max", compute(_CHOSEN, hit, turns, constant(-1, "int64"), dtype="int64"), (axis + 1,), False)
@@ -185,36 +185,23 @@ def _last_written(x: Value, axis: int, index: Value, source: Value) -> Value:
     return compute("{0} < 0 ? {1} : {2}", last, x, cast(written, x.dtype), dtype=x.dtype)
 
 
-def _added_up(call: OperationCall, x: Value, axis: int, index: Value, source: Value) -> Value:
+def _added_up(x: Value, axis: int, index: Value, source: Value) -> Value:
     if index.dims[axis].single:
-        _check_extents(x, axis, index)
         return compute("{0} ? {1} : {T}(0)", _is_at(x, axis, index), source, dtype=x.dtype)
-    hit, elements = _pairs(call, x, axis, index, source)
+    hit, elements = _beside(x, axis, index, source)
     return reduce("sum", compute("{0} ? {1} : {T}(0)", hit, elements, dtype=x.dtype), (axis + 1,), False)
-
-
-def _pairs(call: OperationCall, x: Value, axis: int, index: Value, source: Value) -> tuple[Value, Value]:
-    _check_extents(x, axis, index)
-    return _beside(x, axis, index, source)
 
 
 def _beside(x: Value, axis: int, index: Value, source: Value) -> tuple[Value, Value]:
     """Return for each element of `x`, along one more dimension behind `axis`, which indices are its place, and the
-    elements of the source there."""
+    elements of the source there; refuse many of them."""
+    count = index.dims[axis]
+    if max(count.size, *count.everywhere, 0) > _MOST_PLACES:
+        raise not_in_playbook(f"what is written at more than {_MOST_PLACES} places of a row")
     place = unsqueeze(position(x.dims, axis), axis + 1)
     indices = unsqueeze(cast(index, "int64"), axis)
     hit = compute("{0} == {1}", place, indices, dtype="bool")
     return hit, unsqueeze(source, axis)
-
-
-def _check_extents(x: Value, axis: int, index: Value) -> None:
-    """Refuse an index that is shorter than the operand in another dimension, or holds many places along this one."""
-    places = index.dims[axis]
-    others = [k for k in range(len(x.dims)) if k != axis]
-    if not agree([x.dims[k] for k in others], [index.dims[k] for k in others]):
-        raise not_in_playbook("what is written at places of some rows only")
-    if max(places.size, *places.everywhere, 0) > _MOST_PLACES:
-        raise not_in_playbook(f"what is written at more than {_MOST_PLACES} places of a row")
 
 
 def _by_vector(write: Callable[[OperationCall, Value, int, Value, Value], Value]) -> Rule:
@@ -236,7 +223,7 @@ def _index_add(call: OperationCall, x: Value, axis: int, index: Value, source: V
     alpha = call.keyword("alpha", 1)
     if isinstance(alpha, int | float) and alpha != 1:
         source = mul(source, like(source, alpha))
-    return add(x, _added_up(call, x, axis, index, source))
+    return add(x, _added_up(x, axis, index, source))
 
 
 def _index_put(call: OperationCall) -> Value:
@@ -254,11 +241,11 @@ def _index_put(call: OperationCall) -> Value:
     if len(place.dims) != 1:
         raise not_in_playbook(f"'{call.node.op}' at a matrix of places")
     dims = (place.dims[0], *x.dims[1:])
-    place = compute("{0} < 0 ? {0} + {1} : {0}", place, length_of(x.dims[0]), dtype="int64")
+    place = from_either_end(place, x.dims[0])
     index, source = expand(followed(place, len(x.dims) - 1), dims), expand(values, dims)
     if not together:
         return _last_written(x, 0, index, source)
-    return add(x, _added_up(call, x, 0, index, source))
+    return add(x, _added_up(x, 0, index, source))
 
 
 RULES: Mapping[str, Rule] = {
