@@ -60,9 +60,9 @@ def drawn(page: Page) -> None:
 
 
 def shortcut(page: Page, key: str) -> None:
-    """Press the key outside all fields, once the page listens for it."""
+    """Press the key outside all fields, once the page is drawn and listens for it."""
+    settled(page)
     leave_fields(page)
-    drawn(page)
     page.keyboard.press(key)
 
 

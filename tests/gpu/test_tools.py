@@ -140,8 +140,8 @@ def test_known_bottlenecks_are_seen(bench):
     assert [k.kernel for k in found.kernels] == ["bank_conflicts", "strided_copy", "vector_copy<256>"]
     conflicts, strided, fast = found.kernels
     assert conflicts.metric("shared memory cycles lost to bank conflicts").value > 90
-    assert strided.metric("used of a 32-byte load").value == pytest.approx(4.0)
-    assert fast.metric("used of a 32-byte load").value == pytest.approx(32.0)
+    assert strided.metric("bytes used per 32 B sector, loads").value == pytest.approx(4.0)
+    assert fast.metric("bytes used per 32 B sector, loads").value == pytest.approx(32.0)
     assert fast.metric("DRAM throughput").value > 50
     assert fast.metric("duration").value < strided.metric("duration").value
     for kernel in found.kernels:

@@ -127,7 +127,7 @@ def test_chips_say_what_the_profiler_found(store: Store) -> None:
     kernel = found.kernels[0]
     metrics = (
         Metric("duration", 131.0, "us"), Metric("shared memory cycles lost to bank conflicts", 62.5, "%"),
-        Metric("used of a 32-byte load", 4.0, "byte"), Metric("used of a 32-byte store", 32.0, "byte"),
+        Metric("bytes used per 32 B sector, loads", 4.0, ""), Metric("bytes used per 32 B sector, stores", 32.0, ""),
     )  # fmt: skip
     slow = type(found)(found.tool, found.workload, (type(kernel)(kernel.kernel, metrics, (), kernel.lines),))
     story.add(Studied(StudyKind.PROFILE, store.put(KERNEL), store.put(as_json.dump(slow))))
