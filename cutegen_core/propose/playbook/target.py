@@ -38,6 +38,11 @@ class Target:
         return tuple(n for n in _CLUSTERS if n <= most_cluster(self.device.arch))
 
     @property
+    def has_bulk_copies(self) -> bool:
+        """Return whether the device copies whole stretches of memory by itself; what has clusters does."""
+        return bool(self.cluster_sizes)
+
+    @property
     def smem_max(self) -> int:
         """Return the most shared memory of a block, in bytes; 0 where the device is not known."""
         return self.device.smem_max if self.device else 0

@@ -439,6 +439,48 @@ def test_a_team_keeps_one_row_after_the_other(case: str, shared: SharedTools, tm
     assert_right(one, [last], workloads, shared, tmp_path, params=params, compiled=suffix == "2")
 
 
+# The same where warps have roles: rings of few chunks of 256 vectors, so that they are gone through several times.
+PIPELINED = {
+    "softmax, whole vectors or not, with rows that begin with -inf or have nothing else": (
+        {"TEAM": 3, "RING": 3328}, problem(
+            "torch.softmax(x, 1)", {"R": 5, "C": 26632}, {"R": 5, "C": 4103},
+            x="torch.where(torch.arange(C) < torch.tensor([0, C, C // 2, C - 1, 1])[:, None], -torch.inf,"
+              " torch.randn(R, C))")),
+    "log-softmax of halves, a team for each row": ({"TEAM": 5, "RING": 2048, "TEAMS": 9}, problem(
+        "torch.log_softmax(x, 1)", {"R": 2, "C": 53248}, {"R": 3, "C": 61}, x="torch.randn(R, C).half()")),
+    "layer norm of bfloat16, one row a team and several": ({"TEAM": 2, "RING": 3840}, problem(
+        "F.layer_norm(x, (C,), w, w)", {"R": 3, "C": 53248}, {"R": 7, "C": 26622},
+        x="torch.randn(R, C).bfloat16()", w="torch.randn(C).bfloat16()")),
+    "layer norm of what lies far from zero, and one of it farther": ({"TEAM": 5, "RING": 2048}, problem(
+        "F.layer_norm(x, (C,), w, b)", {"R": 5, "C": 26627}, {"R": 9, "C": 13},
+        x="torch.where(torch.arange(C) == C // 2, 3e4, torch.randn(R, C) + 400)", w="torch.randn(C)",
+        b="torch.randn(C)")),
+    "many short rows, of which a ring holds many": ({"TEAM": 4, "RING": 7680}, problem(
+        "F.layer_norm(x, (C,))", {"R": 2, "C": 26624}, {"R": 150, "C": 256}, x="torch.randn(R, C)")),
+    "root mean square of pairs, and the largest": ({"TEAM": 3, "RING": 2560}, problem(
+        "((x + y) * torch.rsqrt((x * y).square().mean(1, keepdim=True) + 1e-5), x.mean(1))",
+        {"R": 3, "C": 26624}, {"R": 9, "C": 13}, x="torch.randn(R, C)", y="torch.randn(R, C)")),
+    "groups with a weight for each channel": ({"TEAM": 4, "RING": 4608, "TEAMS": 1}, problem(
+        "F.group_norm(x, 2, w, w)", {"R": 2, "C": 8, "D": 16900}, {"R": 3, "C": 4, "D": 6},
+        x="torch.randn(R, C, D) + 400", w="torch.randn(C)")),
+    "rows of doubles, by their root mean square": ({"TEAM": 2, "RING": 4096}, problem(
+        "x / x.norm(dim=1, keepdim=True)", {"R": 7, "C": 13314}, {"R": 4, "C": 61}, x="torch.randn(R, C).double()")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if k == 0 else pytest.mark.thorough) for k, name in enumerate(PIPELINED)]
+)
+def test_warps_with_roles_keep_one_row_after_the_other(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    params, one = PIPELINED[case]
+    last = variants_of(one, shared, tmp_path, Target(DEVICE))[-1]
+    assert "_pipelined" in last.source
+    assert_right(
+        one, [last], one.workloads, shared, tmp_path,
+        params={"CHUNK": 256, "READERS": 128, "WRITERS": 256, **params}, compiled=case.startswith("softmax, whole"),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("forward", "waits"),
     [("torch.softmax(x, 1)", 1), ("torch.log_softmax(x * 0.5, 1)", 1), ("F.layer_norm(x, (C,))", 1),

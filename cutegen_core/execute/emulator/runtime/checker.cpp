@@ -24,13 +24,15 @@ bool known_reads(const Cell& cell) {
   return !cell.crossed || known_from_block(cell.read_epoch, -1, 0, &ignored);
 }
 
+// Volatile and relaxed accesses of global memory do not race: a flag may be polled. Of shared memory they do within a block:
+// there they are what stands where a barrier is missing.
 // Ignores epochs before `since`: they belong to another launch, or to another block's shared memory.
-bool conflicts_with_write(const Cell& cell, Access access, uint32_t since, Other* other) {
+bool conflicts_with_write(const Region& region, const Cell& cell, Access access, uint32_t since, Other* other) {
   if (cell.write_epoch < since) return false;
   if (cell.written_atomically && access == Access::ATOMIC) return false;
   bool const another_block = cell.write_epoch < block_epoch;
   bool const polls = access == Access::ATOMIC || (strong_access && access == Access::READ);
-  if (another_block && polls && cell.written_strongly) return false;
+  if ((another_block || !of_block(region.kind)) && polls && cell.written_strongly) return false;
   if (another_block && known_from_block(cell.write_epoch, cell.writer, cell.write_stamp, &unfenced)) return false;
   if (another_block && cell.written_atomically && touched_atomically(access_address)) return false;
   if (!another_block && (cell.write_epoch != epoch || ordered(cell.writer, cell.write_stamp))) return false;
@@ -48,13 +50,14 @@ bool conflicts_with_readers(const Readers& readers, Other* other) {
   return false;
 }
 
-bool conflicts_with_reads(const Cell& cell, const Readers* readers, Access access, uint32_t since, Other* other) {
+bool conflicts_with_reads(
+    const Region& region, const Cell& cell, const Readers* readers, Access access, uint32_t since, Other* other) {
   bool const foreign = since < block_epoch && cell.foreign_readers == launch_number;
-  if (cell.read_epoch >= since && cell.read_epoch < block_epoch) {
-    if ((strong_access || access == Access::ATOMIC) && cell.read_strongly) return false;
-    if (!foreign && known_reads(cell)) return false;
-  }
-  if (foreign || (cell.read_epoch >= since && cell.read_epoch < block_epoch)) {
+  bool const another_block = cell.read_epoch >= since && cell.read_epoch < block_epoch;
+  bool const is_polled = (strong_access || access == Access::ATOMIC) && cell.read_strongly;
+  if (another_block && (is_polled || (!foreign && known_reads(cell)))) return false;
+  if (cell.read_epoch == epoch && is_polled && !foreign && !of_block(region.kind)) return false;
+  if (foreign || another_block) {
     *other = {true, cell.read_epoch >= block_epoch ? launch_epoch : cell.read_epoch, 0, false};
     return true;
   }
@@ -111,10 +114,10 @@ void visit(const Region& region, Cell& cell, Readers* readers, uintptr_t address
          verb(access), (long)((address - region.low) / region.itemsize), region.name);
   }
   uint32_t const since = of_block(region.kind) ? block_epoch : launch_epoch;
-  if (conflicts_with_write(cell, access, since, &other)) race(region, address, access, other);
+  if (conflicts_with_write(region, cell, access, since, &other)) race(region, address, access, other);
   if (access == Access::READ) return remember_read(cell, readers);
   if (cell.constant_launch == launch_number) stale_read(region, address, true);
-  if (conflicts_with_reads(cell, readers, access, since, &other)) race(region, address, access, other);
+  if (conflicts_with_reads(region, cell, readers, access, since, &other)) race(region, address, access, other);
   remember_write(cell, access);
 }
 

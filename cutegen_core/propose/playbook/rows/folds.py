@@ -104,6 +104,16 @@ class Fold:
         ]
 
 
+def words_of(folds: Sequence[Fold]) -> tuple[dict[str, int], int]:
+    """Return where each part begins among the words that a block tells its team on a turn, and how many these are."""
+    first, count = {}, 0
+    for fold in folds:
+        for part in fold.parts:
+            first[part.name] = count
+            count += part.words
+    return first, count
+
+
 def folds_of(passes: Sequence[PassText], walks: Sequence[Sequence[TensorText]]) -> Iterator[Fold]:
     """Yield the walks that these passes take, `walks` being the tensors that each reads."""
     left, number = list(zip(passes, walks, strict=False)), 0

@@ -40,6 +40,12 @@ class LongRows(RowVectors):
             terms = fold.with_function(terms)
         return terms
 
+    @cached_property
+    def others(self) -> list[list[TensorText]]:
+        """Return what each walk reads that no block keeps."""
+        walks = [*(fold.tensors for fold in self.folds), self.walks[-1]]
+        return [[t for t in walk if t not in self.kept] for walk in walks]
+
     @property
     def length(self) -> int:
         """Return how many elements a row has, in the traced workload."""
@@ -49,6 +55,12 @@ class LongRows(RowVectors):
     def bytes_kept(self) -> int:
         """Return how many there are of each place of the row."""
         return sum(self.size(t) for t in self.kept)
+
+    @property
+    def copied_bytes(self) -> str:
+        """Return the bytes of each place of the row that are in step with the lead, as C++: all, of a row that is WHOLE."""
+        in_step = sum(self.size(t) for t in self.kept if self.in_step(t))
+        return str(in_step) if in_step == self.bytes_kept else f"WHOLE ? {self.bytes_kept} : {in_step}"
 
     @property
     def wanted_vectors(self) -> int:

@@ -13,7 +13,7 @@ from math import ceil, prod
 from typing import NamedTuple
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
-from cutegen_core.propose.playbook.parameters import TensorText
+from cutegen_core.propose.playbook.rows.folds import words_of
 from cutegen_core.propose.playbook.rows.kept_rows import LongRows
 from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
@@ -55,7 +55,7 @@ def wanted_team(k: RowsKernel, rows: LongRows, target: Target) -> Team | None:
         return None
     most, vector = _PER_SM * target.device.sm_count, k.width * rows.bytes_kept
     ring = (target.smem_max // _PER_SM - _OTHERS) // (_FEWEST_THREADS * vector) * _FEWEST_THREADS
-    others = max(map(len, _others(rows)))
+    others = max(map(len, rows.others))
     each = 1 if others > 1 or (others and k.width > 4) else _EACH  # so that registers do
     vectors, places = rows.length // k.width, ring // (_THREADS * each)
     chunks = ceil(vectors / (_THREADS * each))
@@ -144,20 +144,9 @@ def _name_fits(k: RowsKernel, rows: LongRows, p: _Choices, chunks: str, room: st
 
 def _render(k: RowsKernel, rows: LongRows, whole: str, mail: str) -> tuple[str, int]:
     """Return the kernel's text, and how many words a block tells the others of its team on a turn."""
-    folds = rows.folds
-    words, count = {}, 0
-    for fold in folds:
-        for part in fold.parts:
-            words[part.name] = count
-            count += part.words
+    words, count = words_of(rows.folds)
     code = render(
-        "rows_teams.cu.j2", k=k, long=rows, folds=folds, others=_others(rows), words=words,
-        word_count=count, whole=whole, mail=mail, per_sm=_PER_SM, turns=_TURNS,
+        "rows_teams.cu.j2", k=k, long=rows, folds=rows.folds, others=rows.others, words=words, word_count=count,
+        whole=whole, mail=mail, per_sm=_PER_SM, turns=_TURNS, has_roles=False,
     )  # fmt: skip
     return code, count
-
-
-def _others(rows: LongRows) -> list[list[TensorText]]:
-    """Return what each walk reads that no block keeps."""
-    walks = [*(fold.tensors for fold in rows.folds), rows.walks[-1]]
-    return [[t for t in walk if t not in rows.kept] for walk in walks]

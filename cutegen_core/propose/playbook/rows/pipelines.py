@@ -1,0 +1,135 @@
+"""Write rows that teams of blocks keep whole, where the device copies in bulk: each warp of a block has one role.
+
+Of the kernel in `teams`, every thread reads, waits for the team and writes, one after the other, for each row: 3.5 µs
+that no copy shortens. Here a warp copies ahead, others reduce ahead, others hear the team, and others write, so that
+only the memory is waited for: 0.90 to 0.96 of the bandwidth of a copy for rows of 1.5 to 8 MB, 0.60 to 0.77 in `teams`
+(`benchmarks.kernels.rows` on an H200). All blocks of a team must be there at once: the launch is cooperative.
+"""
+
+from __future__ import annotations
+
+from math import ceil, prod
+from typing import NamedTuple
+
+from cutegen_core.propose.playbook.kernels import RowsKernel
+from cutegen_core.propose.playbook.rows.folds import words_of
+from cutegen_core.propose.playbook.rows.kept_rows import LongRows
+from cutegen_core.propose.playbook.target import Target
+from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
+
+_READERS, _WRITERS = 256, 512
+_CHUNK_BYTES, _FEWEST = 16 << 10, 256
+"""Of a chunk, at most; vectors, at least."""
+_OTHERS = 3 << 10
+"""Bytes of shared memory left to the barriers and to the reductions."""
+_AHEAD = 3.5
+"""Rows of which a block should have room for its share."""
+_LEAST = 16 << 10
+"""Bytes of a row that a block has at least, where rows are few."""
+_BULK = 16
+"""Bytes of which bulk copies have a whole number."""
+_EMULATED, _MOST_TEAMS, _TURNS = 2, 1024, 64
+"""Blocks of a team on the emulator, and teams; teams, at most; turns whose words share no memory."""
+NO_TEAM = 1
+"""Blocks of a team where clusters have all rows."""
+
+
+class Pipeline(NamedTuple):
+    """Blocks of a team; the vectors of each kept tensor in a chunk, and in all chunks that a block has room for."""
+
+    blocks: int
+    chunk: int
+    ring: int
+
+
+def wanted_pipeline(k: RowsKernel, rows: LongRows, target: Target) -> Pipeline | None:
+    """Return how rows are best shared on this device; None where its blocks keep none, or it needs two reductions.
+
+    A team has the fewest blocks that have room for a few rows, or else for one; of few rows more, so that none is idle.
+    """
+    aligned = all(k.width * rows.size(t) % _BULK == 0 for t in rows.kept)
+    single = len(rows.folds) == 1 and not rows.folds[0].stores
+    if target.device is None or not target.has_bulk_copies or not rows.kept or not aligned or not single:
+        return None
+    most, vector = target.device.sm_count, k.width * rows.bytes_kept
+    chunk = max(_FEWEST, 1 << (_CHUNK_BYTES // vector).bit_length() - 1)
+    places = (target.smem_max - _OTHERS) // (vector * chunk)
+    vectors = rows.length // k.width
+    if ceil(ceil(vectors / most) / chunk) >= places:
+        return None
+    wanted = ceil(vectors / (max(1, int(places / _AHEAD)) * chunk))
+    spread = min(most // prod(mode.extent.size for mode in k.region.outer), vectors * vector // _LEAST)
+    blocks = min(most, max(wanted, NO_TEAM + 1, spread))
+    return Pipeline(most // (most // blocks), chunk, places * chunk)
+
+
+class _Choices(NamedTuple):
+    """What the parameters are called."""
+
+    blocks: str
+    ring: str
+    chunk: str
+    readers: str
+    writers: str
+    teams: str
+
+
+def add_pipeline(
+    piece: RegionText, k: RowsKernel, rows: LongRows, found: Pipeline, when: str, target: Target, *, chosen: bool
+) -> str:
+    """Add the kernel, and its launch for rows that teams keep; return the condition under which there are others.
+
+    Args:
+        when: the condition under which rows are long; none: they always are.
+        chosen: whether teams have these rows unless the tuner finds otherwise.
+    """
+    p = _add_choices(piece, found, target, chosen=chosen)
+    chunks = f"ceil_div(ceil_div({k.cols} // {k.width}, {p.blocks}), {p.chunk})"
+    whole = "" if rows.joined else f" and {rows.whole}"
+    enough = f"{p.blocks} > {NO_TEAM} and {chunks} < {p.ring} // {p.chunk}"
+    fits = k.naming.let("fits", f"{enough} and {p.blocks} <= sm_count{whole}")
+    teams = k.naming.let("teams", f"max(1, min({k.rows}, {p.teams}, sm_count // {p.blocks}))")
+    own, others = (f"{when} and {fits}", f"{when} and not {fits}") if when else (fits, f"not {fits}")
+    passed, mail = k.pass_number("whole", rows.whole, "bool"), k.naming.fresh("mail")
+    words, count = words_of(rows.folds)
+    name, k.name = k.name, f"{k.name}_pipelined"
+    piece.code = render(
+        "rows_pipelined.cu.j2", k=k, long=rows, folds=rows.folds, others=rows.others, words=words, word_count=count,
+        whole=passed, mail=mail, turns=_TURNS, has_roles=True,
+    )  # fmt: skip
+    piece.includes.append("cutlass/arch/barrier.h")
+    piece.scratch.append(ScratchText(mail, "int64", (teams, str(_TURNS), str(count), p.blocks), zero=True))
+    kernel = f"{k.name}<{p.readers}, {p.writers}, {p.chunk}, {p.ring}, {p.blocks}>"
+    threads = f"{p.readers} + {p.writers} + 32 * (ceil_div({p.blocks}, 32) + 1)"
+    smem = f"{p.ring} * {k.width * rows.bytes_kept}"
+    arguments = (*k.arguments, mail)
+    piece.launches.append(
+        LaunchText(kernel, (f"{teams} * {p.blocks}",), (threads,), arguments, own, smem, cooperative=True)
+    )
+    k.name = name
+    return others
+
+
+def _add_choices(piece: RegionText, found: Pipeline, target: Target, *, chosen: bool) -> _Choices:
+    first = len(piece.params)
+    if chosen:
+        piece.param("TEAM", found.blocks, *_team_sizes(found, target), emulator=_EMULATED)
+    else:
+        piece.param("TEAM", NO_TEAM, NO_TEAM, found.blocks)
+    piece.param("RING", found.ring)
+    piece.param("CHUNK", found.chunk, found.chunk // 2, found.chunk)
+    piece.param("READERS", _READERS, _READERS // 2, _READERS, emulator=_READERS // 2)
+    piece.param("WRITERS", _WRITERS, _WRITERS // 2, _WRITERS, emulator=_WRITERS // 2)
+    piece.param("TEAMS", _MOST_TEAMS, emulator=_EMULATED)
+    names = _Choices(*(param.name for param in piece.params[first:]))
+    piece.where += [f"{names.ring} % {names.chunk} == 0", f"2 * ({names.ring} // {names.chunk}) < {_TURNS}"]
+    piece.where += [f"{names.chunk} % {threads} == 0" for threads in (names.readers, names.writers)]
+    return names
+
+
+def _team_sizes(found: Pipeline, target: Target) -> list[int]:
+    """Return sizes to try: as many blocks as make a team more or fewer, and none."""
+    assert target.device is not None
+    most = target.device.sm_count
+    teams = most // found.blocks
+    return sorted({NO_TEAM, _EMULATED, found.blocks, *(most // n for n in (max(1, teams - 1), teams + 1))})
