@@ -95,12 +95,12 @@ def _attention(name: str, sizes: str, dtype: str, causal: bool = False, choices:
     return RowsCase(name, forward, named, {"q": one, "k": one, "v": one}, choices, flops)
 
 
-_TEAMS: Sequence[Params] = ({}, {"TEAM": 1})
-"""Teams, and clusters."""
-_MEGABYTE: Sequence[Params] = ({}, {"TEAM": 22}, {"HELD": 8})
-"""Clusters, teams, and clusters with more in registers."""
-_ONE_ROW: Sequence[Params] = ({}, {"TEAM": 6}, {"HELD": 0, "CLUSTER": 4})
-"""Clusters, teams, and more blocks with nothing in registers."""
+_TEAMS: Sequence[Params] = ({}, {"TEAM": 44}, {"READERS": 256, "WRITERS": 256}, {"TEAM": 1})
+"""Teams, larger ones, others of their roles, and clusters."""
+_MEGABYTE: Sequence[Params] = ({}, {"TEAM": 22}, {"TEAM": 16}, {"TEAM": 1})
+"""As chosen, teams of two sizes, and clusters."""
+_ONE_ROW: Sequence[Params] = ({}, {"TEAM": 6}, {"TEAM": 4}, {"TEAM": 1})
+"""The same of shorter rows."""
 _BLOCKS: Sequence[Params] = ({}, {"BLOCK": 256}, {"BLOCK": 128})
 _LAYER: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 _CHANNEL: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
@@ -135,11 +135,11 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-20001", "torch.softmax(x, -1)", "26000 20001", ({}, {"THREADS": 1024})),
     _rows("softmax-65536", "torch.softmax(x, -1)", "8192 65536", _ONE_ROW),
     _rows("softmax-131072", "torch.softmax(x, -1)", "4096 131072",
-          ({}, {"TEAM": 11}, {"HELD": 0, "CLUSTER": 8})),
+          ({}, {"TEAM": 12}, {"TEAM": 8}, {"TEAM": 1})),
     _rows("softmax-long", "torch.softmax(x, -1)", "2048 262144", _MEGABYTE),
     _rows("softmax-393216", "torch.softmax(x, -1)", "1024 393216", _TEAMS),
     _rows("softmax-393215", "torch.softmax(x, -1)", "1024 393215", _TEAMS),
-    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", ({}, {"TEAM": 10}, {"EACH": 4}),
+    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", ({}, {"TEAM": 22}, {"TEAM": 12}, {"TEAM": 1}),
           x="torch.randn(A, B, dtype=torch.float16)"),
     _rows("softmax-few", "torch.softmax(x, -1)", "8 262144"),
     _rows("softmax-fp16", "torch.softmax(x, -1)", "32768 8192", ({}, {"ITEMS": 4}, {"ITEMS": 4, "RESIDENT": 512}),
@@ -148,6 +148,9 @@ CASES: Sequence[RowsCase] = (
     _rows("log-softmax-393216", "torch.log_softmax(x, -1)", "1024 393216", _TEAMS),
     _rows("layer-norm-25000", "F.layer_norm(x, (B,), w, b)", "20000 25000", ({}, {"THREADS": 1024}), **_LAYER),
     _rows("layer-norm-long", "F.layer_norm(x, (B,), w, b)", "2048 262144", _MEGABYTE, **_LAYER),
+    _rows("layer-norm-393216", "F.layer_norm(x, (B,), w, b)", "1024 393216", _TEAMS, **_LAYER),
+    _rows("rms-norm-393216", "F.rms_norm(x, (B,), w)", "1024 393216", _TEAMS, w="torch.randn(B)"),
+    _rows("instance-norm-large", "F.instance_norm(x)", "16 64 768 768", _TEAMS),
     _rows("rms-norm-long", "F.rms_norm(x, (B,), w)", "2048 262144", _MEGABYTE, w="torch.randn(B)"),
     _rows("layer-norm-4096", "F.layer_norm(x, (B,), w, b)", "65536 4096", ({}, {"LATE": 1}), **_LAYER),
     _rows("layer-norm-4095", "F.layer_norm(x, (B,), w, b)", "65536 4095", **_LAYER),
@@ -167,9 +170,9 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-channels-192", "torch.softmax(x, 1)", "32 192 256 256"),
     _rows("softmax-channels-odd", "torch.softmax(x, 1)", "32 97 255 511", ({}, {"RESIDENT": 768})),
     _rows("group-norm", "F.group_norm(x, 8, w, b)", "32 64 512 512",
-          ({}, {"TEAM2": 1}, {"TEAM2": 132, "TEAM_AHEAD2": 0}), **_CHANNEL),
+          ({}, {"READERS2": 256, "WRITERS2": 256}, {"TEAM2": 1}), **_CHANNEL),
     _rows("instance-norm", "F.instance_norm(x)", "32 64 512 512",
-          ({}, {"TEAM": 22}, {"EACH": 2})),
+          _MEGABYTE),
     _rows("batch-norm", "F.batch_norm(x, None, None, w, b, training=True)", "32 64 512 512", **_CHANNEL),
     _rows("frobenius", "x / torch.norm(x, p='fro')", "32 64 512 512"),
     _rows("l2-norm-65535", "x / torch.norm(x, p=2, dim=1, keepdim=True)", "8192 65535", _ONE_ROW),

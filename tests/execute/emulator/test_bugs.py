@@ -414,6 +414,29 @@ def test_what_a_block_can_wait_for(harness: Harness, name: str) -> None:
         assert (ran.finding.kind, ran.finding.variable, ran.finding.line) == (kind, "flag", line_of(source, MARK))
 
 
+@pytest.mark.parametrize(
+    ("read", "told", "status"),
+    [
+        ("volatile", "volatile", Status.PASSED),
+        ("volatile", "", Status.MEMORY_ERROR),
+        ("", "volatile", Status.MEMORY_ERROR),
+    ],
+)
+def test_a_flag_in_global_memory_may_be_polled_within_a_block(
+    harness: Harness, read: str, told: str, status: Status
+) -> None:
+    body = (
+        "__global__ void main_kernel(float const* x, float* out) {\n"
+        f"  if (threadIdx.x == 32) *static_cast<float {told}*>(out) = 7;\n"
+        f"  if (threadIdx.x == 0) do out[1] = *static_cast<float {read}*>(out); while (out[1] != 7);\n}}\n"
+    )
+    x = np.zeros(2, np.float32)
+    plan = one("main_kernel", 1, 64, "x:float32", "out:float32")
+    ran = harness.run(kernel("main_kernel", body), {"x": x}, {"out": x}, plan, checked=True, order="reverse")
+    assert ran.status is status, ran.executed
+    assert [f.kind for f in ran.executed.findings] == ([] if status is Status.PASSED else ["race"])
+
+
 def test_the_last_block_pattern_warns_where_the_second_fence_is_missing(harness: Harness) -> None:
     body = (
         "__device__ unsigned finished = 0;\n"

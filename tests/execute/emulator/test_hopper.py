@@ -332,6 +332,45 @@ def test_a_thread_may_look_at_a_barrier_and_do_something_else(harness: Harness, 
     assert ran.outputs["plain"][0] >= 3
 
 
+TWICE = kernel(
+    "twice",
+    """
+#include <cutlass/arch/barrier.h>
+__global__ void twice(float const* x, float* out) {
+  __shared__ alignas(128) float line[32];
+  __shared__ alignas(8) uint64_t full[1], empty[1];
+  if (threadIdx.x == 0) initialize_barrier(full[0], 1), initialize_barrier(empty[0], 32);
+  __syncthreads();
+  for (int k = 0; k < 2; ++k) {
+    if (threadIdx.x == 32) {
+      wait_barrier(empty[0], k % 2 ^ 1);
+      set_barrier_transaction_bytes(full[0], sizeof line);
+      SM90_BULK_COPY_G2S::copy(x + 32 * k, full, line, sizeof line);  // HERE
+    }
+    if (threadIdx.x >= 32) continue;
+    wait_barrier(full[0], k % 2);
+    out[32 * k + threadIdx.x] = line[31 - threadIdx.x];
+    cutlass::arch::fence_view_async_shared();
+    arrive_barrier(empty[0]);
+  }
+}
+""",
+)
+
+
+@pytest.mark.parametrize("fenced", [True, False])
+def test_a_copy_over_what_was_read_without_a_proxy_fence_is_warned_of(harness: Harness, fenced: bool) -> None:
+    """On an H200 a layer norm with such a ring was wrong in two of three forms."""
+    source = TWICE if fenced else TWICE.replace("    cutlass::arch::fence_view_async_shared();\n", "")
+    x, tensors = random(64), (TensorArgument("x", "float32"), TensorArgument("out", "float32"))
+    plan = LaunchPlan((Launch("twice", (1, 1, 1), (64, 1, 1), 0, tensors),))
+    ran = harness.run(source, {"x": x}, {"out": np.zeros(64, np.float32)}, plan, checked=True)
+    assert ran.status is Status.PASSED, ran.executed
+    np.testing.assert_array_equal(ran.outputs["out"], x.reshape(2, 32)[:, ::-1].reshape(-1))
+    found = [(f.kind, f.variable, f.line) for f in ran.executed.findings]
+    assert found == ([] if fenced else [("missing-fence", "line", line_of(source, "// HERE"))])
+
+
 def test_mistakes_with_copies_are_named(harness: Harness) -> None:
     unannounced = copies(harness, mistake=1)
     assert "copies brought 512 bytes more than were announced" in unannounced.finding.message

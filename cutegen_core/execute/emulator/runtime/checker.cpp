@@ -7,7 +7,7 @@ namespace runner {
 uintptr_t access_pc, access_frame, access_address;
 size_t access_bytes;
 uint32_t epoch, launch_epoch, block_epoch;
-bool strong_access;
+bool strong_access, proxy_access;
 
 namespace {
 
@@ -88,13 +88,14 @@ void remember_read(Cell& cell, Readers* readers) {
     cell.crossed |= cell.read_warp != warp;
     if (cell.read_warp == warp) cell.read_lanes |= lane;
     if (stamp < cell.read_stamp) cell.read_stamp = stamp;
-    cell.read_strongly &= strong_access;
+    cell.read_strongly &= strong_access, cell.read_by_proxy &= proxy_access;
     return;
   }
   bool const foreign = cell.read_epoch >= launch_epoch && cell.read_epoch < block_epoch;
   if (foreign && !known_reads(cell)) cell.foreign_readers = launch_number;
   cell.read_epoch = epoch, cell.read_stamp = stamp, cell.read_lanes = lane;
   cell.read_warp = (uint16_t)warp, cell.crossed = false, cell.read_strongly = strong_access;
+  cell.read_by_proxy = proxy_access;
 }
 
 void remember_write(Cell& cell, Access access) {
@@ -198,6 +199,25 @@ void check_proxy(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame)
     return warn("missing-fence", region->name, "this reads %s through the async proxy, but thread (%u, %u, %u) wrote it without "
                 "fence.proxy.async afterwards (tma_store_fence()): a GPU may see what was there before", region->name, writer.x,
                 writer.y, writer.z);
+  }
+}
+
+// Warns of the reverse: ordinary reads of this block that a bulk copy may overtake. Of several warps one is looked at.
+void check_overwritten(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame) {
+  const Region* const region = find(address);
+  if (!region || !region->cells || address + bytes > region->high) return;
+  for (size_t i = (address - region->low) / region->granule; i <= (address + bytes - 1 - region->low) / region->granule; ++i) {
+    const Cell& cell = region->cells[i];
+    if (cell.read_epoch < block_epoch || cell.read_by_proxy || proxy_fences[current.thread] > cell.read_stamp) continue;
+    for (int lane = 0; lane < 32; ++lane) {
+      int const thread = cell.read_warp * 32 + lane;
+      if (!(cell.read_lanes >> lane & 1) || proxy_fences[thread] > cell.read_stamp) continue;
+      Index3 const reader = thread_coordinates(thread);
+      at_frames(pc, frame);
+      return warn("missing-fence", region->name, "this copies over %s through the async proxy, but thread (%u, %u, %u) read it without "
+                  "fence.proxy.async afterwards (fence_view_async_shared()): on a GPU it may read what is copied", region->name, reader.x,
+                  reader.y, reader.z);
+    }
   }
 }
 

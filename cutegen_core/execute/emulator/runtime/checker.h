@@ -27,6 +27,7 @@ struct Cell {
   bool written_atomically, crossed;  // crossed: threads of several warps read it in `read_epoch`
   bool in_flight;                    // an asynchronous copy by `writer` into it is not yet waited for
   bool copied;                       // written by a copy
+  bool read_by_proxy;                // the last readers are the copy engine and the matrix unit only
   bool written_strongly, read_strongly;  // by volatile or relaxed accesses only: no race between them, a flag may be polled
 };
 

@@ -110,10 +110,16 @@ void move_box(const Copy& copy, bool load) {
   }
 }
 
+void read_by_proxy(const Copy& copy) {
+  proxy_access = true;
+  check_access(copy.shared, copy.bytes, Access::READ, copy.place.pc, copy.place.frame);
+  proxy_access = false;
+}
+
 void perform(const Copy& copy, bool load) {
   As const issuer(copy.place);
   if (load) copy_arrived(copy.place.thread, copy.shared, copy.bytes);
-  else if (spec.checked) check_access(copy.shared, copy.bytes, Access::READ, copy.place.pc, copy.place.frame);
+  else if (spec.checked) read_by_proxy(copy);
   if (copy.map) return move_box(copy, load);
   if (spec.checked) check_access(copy.global, copy.bytes, load ? Access::READ : Access::WRITE, copy.place.pc, copy.place.frame);
   memcpy((void*)(load ? copy.shared : copy.global), (const void*)(load ? copy.global : copy.shared), copy.bytes);
@@ -146,6 +152,7 @@ void issue_load(const Call& call, Copy copy, int barrier, size_t alignment) {
   copy.shared = call.shared_address(0);
   copy.barrier = call.shared_address(barrier);
   check_barrier(call, copy.barrier);
+  if (spec.checked) check_overwritten(copy.shared, copy.bytes, call.pc, call.frame);
   check_shared(call, copy.shared, copy.bytes, alignment, Access::COPY);
   memset((void*)copy.shared, 0xFF, copy.bytes);
   add(call, loads, load_count, copy);
@@ -154,7 +161,9 @@ void issue_load(const Call& call, Copy copy, int barrier, size_t alignment) {
 
 void issue_store(const Call& call, Copy copy, int shared, size_t alignment) {
   copy.shared = call.shared_address(shared);
+  proxy_access = true;
   check_shared(call, copy.shared, copy.bytes, alignment, Access::READ);
+  proxy_access = false;
   if (spec.checked) check_proxy(copy.shared, copy.bytes, call.pc, call.frame);
   add(call, stores, store_count, copy);
 }

@@ -17,12 +17,12 @@ from cutegen_core.propose.playbook.rows.kept_rows import LongRows
 from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
 
-_READERS, _WRITERS = 256, 512
-_CHUNK_BYTES, _FEWEST = 16 << 10, 256
+_READERS, _WRITERS = 128, 512
+_CHUNK_BYTES, _FEWEST = 8 << 10, 256
 """Of a chunk, at most; vectors, at least."""
 _OTHERS = 3 << 10
 """Bytes of shared memory left to the barriers and to the reductions."""
-_AHEAD = 3.5
+_AHEAD = 4.5
 """Rows of which a block should have room for its share."""
 _LEAST = 16 << 10
 """Bytes of a row that a block has at least, where rows are few."""
@@ -100,7 +100,7 @@ def add_pipeline(
     piece.includes.append("cutlass/arch/barrier.h")
     piece.scratch.append(ScratchText(mail, "int64", (teams, str(_TURNS), str(count), p.blocks), zero=True))
     kernel = f"{k.name}<{p.readers}, {p.writers}, {p.chunk}, {p.ring}, {p.blocks}>"
-    threads = f"{p.readers} + {p.writers} + 32 * (ceil_div({p.blocks}, 32) + 1)"
+    threads = f"{p.readers} + {p.writers} + 64"
     smem = f"{p.ring} * {k.width * rows.bytes_kept}"
     arguments = (*k.arguments, mail)
     piece.launches.append(
@@ -117,8 +117,8 @@ def _add_choices(piece: RegionText, found: Pipeline, target: Target, *, chosen: 
     else:
         piece.param("TEAM", NO_TEAM, NO_TEAM, found.blocks)
     piece.param("RING", found.ring)
-    piece.param("CHUNK", found.chunk, found.chunk // 2, found.chunk)
-    piece.param("READERS", _READERS, _READERS // 2, _READERS, emulator=_READERS // 2)
+    piece.param("CHUNK", found.chunk, found.chunk, 2 * found.chunk)
+    piece.param("READERS", _READERS, _READERS, 2 * _READERS)
     piece.param("WRITERS", _WRITERS, _WRITERS // 2, _WRITERS, emulator=_WRITERS // 2)
     piece.param("TEAMS", _MOST_TEAMS, emulator=_EMULATED)
     names = _Choices(*(param.name for param in piece.params[first:]))
