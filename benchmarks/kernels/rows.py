@@ -95,11 +95,11 @@ def _attention(name: str, sizes: str, dtype: str, causal: bool = False, choices:
     return RowsCase(name, forward, named, {"q": one, "k": one, "v": one}, choices, flops)
 
 
-_TEAMS: Sequence[Params] = ({}, {"TEAM": 44}, {"READERS": 256, "WRITERS": 256}, {"TEAM": 1})
-"""Teams, larger ones, others of their roles, and clusters."""
-_MEGABYTE: Sequence[Params] = ({}, {"TEAM": 22}, {"TEAM": 16}, {"TEAM": 1})
-"""As chosen, teams of two sizes, and clusters."""
-_ONE_ROW: Sequence[Params] = ({}, {"TEAM": 6}, {"TEAM": 4}, {"TEAM": 1})
+_TEAMS: Sequence[Params] = ({}, {"TEAM": 26}, {"WRITERS": 512}, {"TEAM": 1})
+"""Teams, smaller ones, others of their roles, and clusters."""
+_MEGABYTE: Sequence[Params] = ({}, {"TEAM": 22}, {"TEAM": 16})
+"""As chosen, and teams of two sizes."""
+_ONE_ROW: Sequence[Params] = ({}, {"TEAM": 6}, {"TEAM": 4})
 """The same of shorter rows."""
 _BLOCKS: Sequence[Params] = ({}, {"BLOCK": 256}, {"BLOCK": 128})
 _LAYER: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
@@ -135,11 +135,11 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-20001", "torch.softmax(x, -1)", "26000 20001", ({}, {"THREADS": 1024})),
     _rows("softmax-65536", "torch.softmax(x, -1)", "8192 65536", _ONE_ROW),
     _rows("softmax-131072", "torch.softmax(x, -1)", "4096 131072",
-          ({}, {"TEAM": 12}, {"TEAM": 8}, {"TEAM": 1})),
+          ({}, {"TEAM": 12}, {"TEAM": 8})),
     _rows("softmax-long", "torch.softmax(x, -1)", "2048 262144", _MEGABYTE),
     _rows("softmax-393216", "torch.softmax(x, -1)", "1024 393216", _TEAMS),
     _rows("softmax-393215", "torch.softmax(x, -1)", "1024 393215", _TEAMS),
-    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", ({}, {"TEAM": 22}, {"TEAM": 12}, {"TEAM": 1}),
+    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", ({}, {"TEAM": 16}, {"TEAM": 12}),
           x="torch.randn(A, B, dtype=torch.float16)"),
     _rows("softmax-few", "torch.softmax(x, -1)", "8 262144"),
     _rows("softmax-fp16", "torch.softmax(x, -1)", "32768 8192", ({}, {"ITEMS": 4}, {"ITEMS": 4, "RESIDENT": 512}),
@@ -170,7 +170,7 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-channels-192", "torch.softmax(x, 1)", "32 192 256 256"),
     _rows("softmax-channels-odd", "torch.softmax(x, 1)", "32 97 255 511", ({}, {"RESIDENT": 768})),
     _rows("group-norm", "F.group_norm(x, 8, w, b)", "32 64 512 512",
-          ({}, {"READERS2": 256, "WRITERS2": 256}, {"TEAM2": 1}), **_CHANNEL),
+          ({}, {"CHUNK2": 512, "READERS2": 128, "WRITERS2": 512}, {"TEAM2": 1}), **_CHANNEL),
     _rows("instance-norm", "F.instance_norm(x)", "32 64 512 512",
           _MEGABYTE),
     _rows("batch-norm", "F.batch_norm(x, None, None, w, b, training=True)", "32 64 512 512", **_CHANNEL),

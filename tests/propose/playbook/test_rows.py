@@ -498,7 +498,7 @@ def test_a_team_waits_once_for_two_reductions_that_are_made_together(
 
 @pytest.mark.parametrize(
     ("rows", "columns", "arch", "chosen"),
-    [(1024, 393216, "sm_90a", 33), (20, 65536, "sm_90a", 6), (64, 1 << 22, "sm_90a", 132),
+    [(1024, 393216, "sm_90a", 26), (20, 65536, "sm_90a", 6), (64, 1 << 22, "sm_90a", 132),
      (300, 1 << 23, "sm_90a", None), (300, 20000, "sm_90a", None), (300, 65536, "sm_80", 8), (300, 65536, "sm_89", 16)],
 )  # fmt: skip
 def test_a_team_has_as_many_blocks_as_keep_a_row_and_of_few_rows_all_of_the_device(
@@ -543,6 +543,19 @@ def test_clusters_have_the_rows_that_they_keep_and_the_tuner_may_try_the_other_k
     tuned = {p.name for p in file.params if len(p.values) > 1}
     assert ("TEAM_THREADS" in tuned or "READERS" in tuned) is by_teams
     assert ("EACH" in tuned) is not by_teams
+
+
+@pytest.mark.parametrize(
+    ("columns", "dtype", "team"),
+    [(393216, "float16", 12), (131072, "bfloat16", 4), (131064, "float16", 1), (131072, "float32", 1)],
+)
+def test_teams_have_long_rows_of_halves_that_clusters_keep_as_well(
+    columns: int, dtype: str, team: int, shared: SharedTools, tmp_path: Path
+) -> None:
+    draw = f"torch.randn(R, C, dtype=torch.{dtype})"
+    case = problem("torch.softmax(x, 1)", {"R": 300, "C": columns}, {"R": 3, "C": 37}, x=draw)
+    last = variants_of(case, shared, tmp_path, Target(DEVICE))[-1]
+    assert kernel_file.parse(last.source).defaults()["TEAM"] == team
 
 
 @pytest.mark.parametrize(

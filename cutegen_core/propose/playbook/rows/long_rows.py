@@ -20,6 +20,7 @@ from cutegen_core.propose.playbook.rows.teams import add_teams, wanted_team
 from cutegen_core.propose.playbook.rows.vectors import has_vectors
 from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
+from cutegen_core.records.problem import ITEMSIZE
 
 _TWO_BLOCKS, _ONE_BLOCK = 100 << 10, 200 << 10
 """Bytes of a row in shared memory where two blocks share an SM, or one has it to itself."""
@@ -35,6 +36,8 @@ _HELD, _MOST_BLOCKS = 4, 8
 """Of a cluster, unless the tuner finds others better: vectors of a thread in registers, blocks."""
 _WITH_EXPONENTIALS = 4 / 3
 """How much longer than what it keeps a cluster's row may be, where exponentials are summed."""
+_LONG_HALVES = 256 << 10
+"""Bytes of a row of halves from which teams are faster."""
 _LONG = 16384
 """Elements of a row from which the largest block pays, where it is alone on its SM."""
 
@@ -59,7 +62,10 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: T
     shared = row_bytes > _TWO_BLOCKS
     pipeline = wanted_pipeline(k, rows, target) if shared else None
     team = wanted_team(k, rows, target) if shared and not pipeline else None
-    teams = bool(pipeline or team) and not _suits_clusters(k, rows, target)
+    by_halves = pipeline is not None and _has_long_halves(rows)
+    teams = by_halves or (bool(pipeline or team) and not _suits_clusters(k, rows, target))
+        bool(pipeline or team) and not _suits_clusters(k, rows, target)
+    )
     first = len(piece.params)
     if pipeline:
         when = add_pipeline(piece, k, rows, pipeline, when, target, chosen=teams)
@@ -84,6 +90,14 @@ def _suits_clusters(k: RowsKernel, rows: LongRows, target: Target) -> bool:
     blocks = _MOST_BLOCKS * prod(mode.extent.size for mode in k.region.outer)
     assert target.device is not None
     return row_bytes <= most and blocks >= 2 * target.device.sm_count
+
+
+def _has_long_halves(rows: LongRows) -> bool:
+    """Return whether clusters compute for longer than they copy: halves take as many instructions as floats.
+
+    Measured on an H200 (`benchmarks.kernels.rows`), rows of 256 KB to 768 KB.
+    """
+    return rows.length * rows.bytes_kept >= _LONG_HALVES and any(rows.size(t) == ITEMSIZE["float16"] for t in rows.kept)
 
 
 def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, when: str, target: Target) -> None:

@@ -1,9 +1,8 @@
 """Write rows that teams of blocks keep whole, where the device copies in bulk: each warp of a block has one role.
 
-Of the kernel in `teams`, every thread reads, waits for the team and writes, one after the other, for each row: 3.5 µs
-that no copy shortens. Here a warp copies ahead, others reduce ahead, others hear the team, and others write, so that
-only the memory is waited for: 0.90 to 0.96 of the bandwidth of a copy for rows of 1.5 to 8 MB, 0.60 to 0.77 in `teams`
-(`benchmarks.kernels.rows` on an H200). All blocks of a team must be there at once: the launch is cooperative.
+In the kernel of `teams` every thread reads, waits for the team and writes, one after the other, for each row. Here a
+warp copies ahead, others reduce ahead, one tells the team, one hears it, and others write, so that a row waits for
+nothing but its own team. All blocks of a team must be there at once: the launch is cooperative.
 """
 
 from __future__ import annotations
@@ -17,12 +16,14 @@ from cutegen_core.propose.playbook.rows.kept_rows import LongRows
 from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
 
-_READERS, _WRITERS = 128, 512
-_CHUNK_BYTES, _FEWEST = 8 << 10, 256
+_READERS, _WRITERS = 256, 512
+_CHUNK_BYTES, _FEWEST = 16 << 10, 256
 """Of a chunk, at most; vectors, at least."""
 _OTHERS = 3 << 10
 """Bytes of shared memory left to the barriers and to the reductions."""
-_AHEAD = 4.5
+_LINE = 32
+"""Vectors of which a share has a whole number: whole lines of the cache, for all kept tensors and results."""
+_AHEAD = 3.5
 """Rows of which a block should have room for its share."""
 _LEAST = 16 << 10
 """Bytes of a row that a block has at least, where rows are few."""
@@ -63,7 +64,7 @@ def wanted_pipeline(k: RowsKernel, rows: LongRows, target: Target) -> Pipeline |
     return Pipeline(most // (most // blocks), chunk, places * chunk)
 
 
-class _Choices(NamedTuple):
+class _Parameters(NamedTuple):
     """What the parameters are called."""
 
     blocks: str
@@ -84,7 +85,7 @@ def add_pipeline(
         chosen: whether teams have these rows unless the tuner finds otherwise.
     """
     p = _add_choices(piece, found, target, chosen=chosen)
-    chunks = f"ceil_div(ceil_div({k.cols} // {k.width}, {p.blocks}), {p.chunk})"
+    chunks = f"ceil_div(round_up(ceil_div({k.cols} // {k.width}, {p.blocks}), {_LINE}), {p.chunk})"
     whole = "" if rows.joined else f" and {rows.whole}"
     enough = f"{p.blocks} > {NO_TEAM} and {chunks} < {p.ring} // {p.chunk}"
     fits = k.naming.let("fits", f"{enough} and {p.blocks} <= sm_count{whole}")
@@ -95,12 +96,12 @@ def add_pipeline(
     name, k.name = k.name, f"{k.name}_pipelined"
     piece.code = render(
         "rows_pipelined.cu.j2", k=k, long=rows, folds=rows.folds, others=rows.others, words=words, word_count=count,
-        whole=passed, mail=mail, turns=_TURNS, has_roles=True,
+        whole=passed, mail=mail, turns=_TURNS, has_roles=True, line=_LINE,
     )  # fmt: skip
     piece.includes.append("cutlass/arch/barrier.h")
     piece.scratch.append(ScratchText(mail, "int64", (teams, str(_TURNS), str(count), p.blocks), zero=True))
     kernel = f"{k.name}<{p.readers}, {p.writers}, {p.chunk}, {p.ring}, {p.blocks}>"
-    threads = f"{p.readers} + {p.writers} + 64"
+    threads = f"{p.readers} + {p.writers} + 96"
     smem = f"{p.ring} * {k.width * rows.bytes_kept}"
     arguments = (*k.arguments, mail)
     piece.launches.append(
@@ -110,18 +111,18 @@ def add_pipeline(
     return others
 
 
-def _add_choices(piece: RegionText, found: Pipeline, target: Target, *, chosen: bool) -> _Choices:
+def _add_choices(piece: RegionText, found: Pipeline, target: Target, *, chosen: bool) -> _Parameters:
     first = len(piece.params)
     if chosen:
         piece.param("TEAM", found.blocks, *_team_sizes(found, target), emulator=_EMULATED)
     else:
         piece.param("TEAM", NO_TEAM, NO_TEAM, found.blocks)
     piece.param("RING", found.ring)
-    piece.param("CHUNK", found.chunk, found.chunk, 2 * found.chunk)
-    piece.param("READERS", _READERS, _READERS, 2 * _READERS)
+    piece.param("CHUNK", found.chunk, found.chunk // 2, found.chunk)
+    piece.param("READERS", _READERS, _READERS // 2, _READERS, emulator=_READERS // 2)
     piece.param("WRITERS", _WRITERS, _WRITERS // 2, _WRITERS, emulator=_WRITERS // 2)
     piece.param("TEAMS", _MOST_TEAMS, emulator=_EMULATED)
-    names = _Choices(*(param.name for param in piece.params[first:]))
+    names = _Parameters(*(param.name for param in piece.params[first:]))
     piece.where += [f"{names.ring} % {names.chunk} == 0", f"2 * ({names.ring} // {names.chunk}) < {_TURNS}"]
     piece.where += [f"{names.chunk} % {threads} == 0" for threads in (names.readers, names.writers)]
     return names
