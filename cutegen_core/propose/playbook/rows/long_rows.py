@@ -64,8 +64,6 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: T
     team = wanted_team(k, rows, target) if shared and not pipeline else None
     by_halves = pipeline is not None and _has_long_halves(rows)
     teams = by_halves or (bool(pipeline or team) and not _suits_clusters(k, rows, target))
-        bool(pipeline or team) and not _suits_clusters(k, rows, target)
-    )
     first = len(piece.params)
     if pipeline:
         when = add_pipeline(piece, k, rows, pipeline, when, target, chosen=teams)
