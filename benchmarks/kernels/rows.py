@@ -95,8 +95,8 @@ def _attention(name: str, sizes: str, dtype: str, causal: bool = False, choices:
     return RowsCase(name, forward, named, {"q": one, "k": one, "v": one}, choices, flops)
 
 
-_TEAMS: Sequence[Params] = ({}, {"TEAM": 26}, {"WRITERS": 512}, {"TEAM": 1})
-"""Teams, smaller ones, others of their roles, and clusters."""
+_TEAMS: Sequence[Params] = ({}, {"TEAM": 33}, {"WRITERS": 256}, {"TEAM": 1})
+"""Teams, larger ones, fewer who write, and clusters."""
 _MEGABYTE: Sequence[Params] = ({}, {"TEAM": 22}, {"TEAM": 16})
 """As chosen, and teams of two sizes."""
 _ONE_ROW: Sequence[Params] = ({}, {"TEAM": 6}, {"TEAM": 4})
@@ -139,7 +139,7 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-long", "torch.softmax(x, -1)", "2048 262144", _MEGABYTE),
     _rows("softmax-393216", "torch.softmax(x, -1)", "1024 393216", _TEAMS),
     _rows("softmax-393215", "torch.softmax(x, -1)", "1024 393215", _TEAMS),
-    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", ({}, {"TEAM": 16}, {"TEAM": 12}),
+    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", ({}, {"WRITERS": 256}, {"TEAM": 1}),
           x="torch.randn(A, B, dtype=torch.float16)"),
     _rows("softmax-few", "torch.softmax(x, -1)", "8 262144"),
     _rows("softmax-fp16", "torch.softmax(x, -1)", "32768 8192", ({}, {"ITEMS": 4}, {"ITEMS": 4, "RESIDENT": 512}),
@@ -148,6 +148,12 @@ CASES: Sequence[RowsCase] = (
     _rows("log-softmax-393216", "torch.log_softmax(x, -1)", "1024 393216", _TEAMS),
     _rows("layer-norm-25000", "F.layer_norm(x, (B,), w, b)", "20000 25000", ({}, {"THREADS": 1024}), **_LAYER),
     _rows("layer-norm-long", "F.layer_norm(x, (B,), w, b)", "2048 262144", _MEGABYTE, **_LAYER),
+    _rows("softmax-fp16-131072", "torch.softmax(x, -1)", "6144 131072", ({}, {"TEAM": 1}),
+          x="torch.randn(A, B, dtype=torch.float16)"),
+    _rows("layer-norm-bf16-long", "F.layer_norm(x, (B,), w, b)", "3072 262144", ({}, {"TEAM": 1}),
+          x="torch.randn(A, B).bfloat16()", w="torch.randn(B).bfloat16()", b="torch.randn(B).bfloat16()"),
+    _rows("rms-norm-bf16-long", "F.rms_norm(x, (B,), w)", "3072 262144", ({}, {"TEAM": 1}),
+          x="torch.randn(A, B).bfloat16()", w="torch.randn(B).bfloat16()"),
     _rows("layer-norm-393216", "F.layer_norm(x, (B,), w, b)", "1024 393216", _TEAMS, **_LAYER),
     _rows("rms-norm-393216", "F.rms_norm(x, (B,), w)", "1024 393216", _TEAMS, w="torch.randn(B)"),
     _rows("instance-norm-large", "F.instance_norm(x)", "16 64 768 768", _TEAMS),
@@ -170,7 +176,7 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-channels-192", "torch.softmax(x, 1)", "32 192 256 256"),
     _rows("softmax-channels-odd", "torch.softmax(x, 1)", "32 97 255 511", ({}, {"RESIDENT": 768})),
     _rows("group-norm", "F.group_norm(x, 8, w, b)", "32 64 512 512",
-          ({}, {"CHUNK2": 512, "READERS2": 128, "WRITERS2": 512}, {"TEAM2": 1}), **_CHANNEL),
+          ({}, {"WRITERS2": 256}, {"TEAM2": 1}), **_CHANNEL),
     _rows("instance-norm", "F.instance_norm(x)", "32 64 512 512",
           _MEGABYTE),
     _rows("batch-norm", "F.batch_norm(x, None, None, w, b, training=True)", "32 64 512 512", **_CHANNEL),

@@ -64,8 +64,8 @@ def wanted_pipeline(k: RowsKernel, rows: LongRows, target: Target) -> Pipeline |
     return Pipeline(most // (most // blocks), chunk, places * chunk)
 
 
-class _Parameters(NamedTuple):
-    """What the parameters are called."""
+class _PipelineNames(NamedTuple):
+    """What its parameters are called."""
 
     blocks: str
     ring: str
@@ -111,7 +111,7 @@ def add_pipeline(
     return others
 
 
-def _add_choices(piece: RegionText, found: Pipeline, target: Target, *, chosen: bool) -> _Parameters:
+def _add_choices(piece: RegionText, found: Pipeline, target: Target, *, chosen: bool) -> _PipelineNames:
     first = len(piece.params)
     if chosen:
         piece.param("TEAM", found.blocks, *_team_sizes(found, target), emulator=_EMULATED)
@@ -122,7 +122,7 @@ def _add_choices(piece: RegionText, found: Pipeline, target: Target, *, chosen: 
     piece.param("READERS", _READERS, _READERS // 2, _READERS, emulator=_READERS // 2)
     piece.param("WRITERS", _WRITERS, _WRITERS // 2, _WRITERS, emulator=_WRITERS // 2)
     piece.param("TEAMS", _MOST_TEAMS, emulator=_EMULATED)
-    names = _Parameters(*(param.name for param in piece.params[first:]))
+    names = _PipelineNames(*(param.name for param in piece.params[first:]))
     piece.where += [f"{names.ring} % {names.chunk} == 0", f"2 * ({names.ring} // {names.chunk}) < {_TURNS}"]
     piece.where += [f"{names.chunk} % {threads} == 0" for threads in (names.readers, names.writers)]
     return names
