@@ -95,8 +95,8 @@ def _attention(name: str, sizes: str, dtype: str, causal: bool = False, choices:
     return RowsCase(name, forward, named, {"q": one, "k": one, "v": one}, choices, flops)
 
 
-_TEAMS: Sequence[Params] = ({}, {"TEAM": 33}, {"WRITERS": 256}, {"TEAM": 1})
-"""Teams, larger ones, fewer who write, and clusters."""
+_TEAMS: Sequence[Params] = ({}, {"TEAM": 26}, {"WRITERS": 256}, {"TEAM": 1})
+"""Teams, smaller ones, fewer who write, and clusters."""
 _MEGABYTE: Sequence[Params] = ({}, {"TEAM": 22}, {"TEAM": 16})
 """As chosen, and teams of two sizes."""
 _ONE_ROW: Sequence[Params] = ({}, {"TEAM": 6}, {"TEAM": 4})

@@ -498,7 +498,7 @@ def test_a_team_waits_once_for_two_reductions_that_are_made_together(
 
 @pytest.mark.parametrize(
     ("rows", "columns", "arch", "chosen"),
-    [(1024, 393216, "sm_90a", 26), (20, 65536, "sm_90a", 6), (64, 1 << 22, "sm_90a", 132),
+    [(1024, 393216, "sm_90a", 33), (20, 65536, "sm_90a", 6), (64, 1 << 22, "sm_90a", 132),
      (300, 1 << 23, "sm_90a", None), (300, 20000, "sm_90a", None), (300, 65536, "sm_80", 8), (300, 65536, "sm_89", 16)],
 )  # fmt: skip
 def test_a_team_has_as_many_blocks_as_keep_a_row_and_of_few_rows_all_of_the_device(

@@ -20,7 +20,6 @@ from cutegen_core.propose.playbook.rows.teams import add_teams, wanted_team
 from cutegen_core.propose.playbook.rows.vectors import has_vectors
 from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
-from cutegen_core.records.problem import ITEMSIZE
 
 _TWO_BLOCKS, _ONE_BLOCK = 100 << 10, 200 << 10
 """Bytes of a row in shared memory where two blocks share an SM, or one has it to itself."""
@@ -95,7 +94,7 @@ def _has_long_halves(rows: LongRows) -> bool:
 
     Measured on an H200 (`benchmarks.kernels.rows`), rows of 256 KB to 768 KB.
     """
-    return rows.length * rows.bytes_kept >= _LONG_HALVES and any(rows.size(t) == ITEMSIZE["float16"] for t in rows.kept)
+    return rows.length * rows.bytes_kept >= _LONG_HALVES and rows.has_halves
 
 
 def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, when: str, target: Target) -> None:

@@ -23,8 +23,8 @@ _OTHERS = 3 << 10
 """Bytes of shared memory left to the barriers and to the reductions."""
 _LINE = 32
 """Vectors of which a share has a whole number: whole lines of the cache, for all kept tensors and results."""
-_AHEAD = 3.5
-"""Rows of which a block should have room for its share."""
+_AHEAD, _AHEAD_OF_HALVES = 4.5, 3.5
+"""Rows of which a block should have room for its share: of halves a share takes longer to compute."""
 _LEAST = 16 << 10
 """Bytes of a row that a block has at least, where rows are few."""
 _BULK = 16
@@ -58,7 +58,8 @@ def wanted_pipeline(k: RowsKernel, rows: LongRows, target: Target) -> Pipeline |
     vectors = rows.length // k.width
     if ceil(ceil(vectors / most) / chunk) >= places:
         return None
-    wanted = ceil(vectors / (max(1, int(places / _AHEAD)) * chunk))
+    ahead = _AHEAD_OF_HALVES if rows.has_halves else _AHEAD
+    wanted = ceil(vectors / (max(1, int(places / ahead)) * chunk))
     spread = min(most // prod(mode.extent.size for mode in k.region.outer), vectors * vector // _LEAST)
     blocks = min(most, max(wanted, NO_TEAM + 1, spread))
     return Pipeline(most // (most // blocks), chunk, places * chunk)
