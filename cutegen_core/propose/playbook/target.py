@@ -38,8 +38,8 @@ class Target:
         return tuple(n for n in _CLUSTERS if n <= most_cluster(self.device.arch))
 
     @property
-    def has_bulk_copies(self) -> bool:
-        """Return whether the device copies whole stretches of memory by itself; what has clusters does."""
+    def has_tensor_maps(self) -> bool:
+        """Return whether the device has the tensor memory accelerator: what has clusters does."""
         return bool(self.cluster_sizes)
 
     @property

@@ -1,8 +1,8 @@
-"""Write rows that teams of blocks keep whole, where the device copies in bulk: each warp of a block has one role.
+"""Write rows that teams of blocks keep whole, where the device copies by itself: each warp of a block has one role.
 
 In the kernel of `teams` every thread reads, waits for the team and writes, one after the other, for each row. Here a
-warp copies ahead, others reduce ahead, one tells the team, one hears it, and others write, so that a row waits for
-nothing but its own team. All blocks of a team must be there at once: the launch is cooperative.
+warp copies ahead by tensor maps, others reduce ahead, one tells the team, one hears it, and others write, so that a
+row waits for nothing but its own team. All blocks of a team must be there at once: the launch is cooperative.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.rows.folds import words_of
 from cutegen_core.propose.playbook.rows.kept_rows import LongRows
 from cutegen_core.propose.playbook.target import Target
-from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
+from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, TensorMapText, render
 
 _READERS, _WRITERS = 256, 512
 _CHUNK_BYTES, _FEWEST = 16 << 10, 256
 """Of a chunk, at most; vectors, at least."""
-_OTHERS = 3 << 10
-"""Bytes of shared memory left to the barriers and to the reductions."""
+_OTHERS, _ALIGNED = 3 << 10, 128
+"""Bytes of shared memory left to the barriers and to the reductions, and of which boxes lie at whole numbers."""
 _LINE = 32
 """Vectors of which a share has a whole number: whole lines of the cache, for all kept tensors and results."""
 _AHEAD, _AHEAD_OF_HALVES = 4.5, 3.5
@@ -28,7 +28,9 @@ _AHEAD, _AHEAD_OF_HALVES = 4.5, 3.5
 _LEAST = 16 << 10
 """Bytes of a row that a block has at least, where rows are few."""
 _BULK = 16
-"""Bytes of which bulk copies have a whole number."""
+"""Bytes of which copies have a whole number."""
+_BOX, _MOST_ELEMENTS = 256, 1 << 31
+"""Elements of a box of a tensor map, the most there may be; and those that a box's place can count."""
 _EMULATED, _MOST_TEAMS, _TURNS = 2, 1024, 64
 """Blocks of a team on the emulator, and teams; teams, at most; turns whose words share no memory."""
 NO_TEAM = 1
@@ -50,7 +52,7 @@ def wanted_pipeline(k: RowsKernel, rows: LongRows, target: Target) -> Pipeline |
     """
     aligned = all(k.width * rows.size(t) % _BULK == 0 for t in rows.kept)
     single = len(rows.folds) == 1 and not rows.folds[0].stores
-    if target.device is None or not target.has_bulk_copies or not rows.kept or not aligned or not single:
+    if target.device is None or not target.has_tensor_maps or not rows.kept or not aligned or not single:
         return None
     most, vector = target.device.sm_count, k.width * rows.bytes_kept
     chunk = max(_FEWEST, 1 << (_CHUNK_BYTES // vector).bit_length() - 1)
@@ -89,22 +91,28 @@ def add_pipeline(
     chunks = f"ceil_div(round_up(ceil_div({k.cols} // {k.width}, {p.blocks}), {_LINE}), {p.chunk})"
     whole = "" if rows.joined else f" and {rows.whole}"
     enough = f"{p.blocks} > {NO_TEAM} and {chunks} < {p.ring} // {p.chunk}"
-    fits = k.naming.let("fits", f"{enough} and {p.blocks} <= sm_count{whole}")
+    counted = "".join(f" and {rows.source(t)}.numel < {_MOST_ELEMENTS}" for t in rows.kept)
+    fits = k.naming.let("fits", f"{enough} and {p.blocks} <= sm_count{counted}{whole}")
     teams = k.naming.let("teams", f"max(1, min({k.rows}, {p.teams}, sm_count // {p.blocks}))")
     own, others = (f"{when} and {fits}", f"{when} and not {fits}") if when else (fits, f"not {fits}")
     passed, mail = k.pass_number("whole", rows.whole, "bool"), k.naming.fresh("mail")
+    maps = {t.name: k.naming.fresh(f"map_{t.name}") for t in rows.kept}
     words, count = words_of(rows.folds)
     name, k.name = k.name, f"{k.name}_pipelined"
     piece.code = render(
         "rows_pipelined.cu.j2", k=k, long=rows, folds=rows.folds, others=rows.others, words=words, word_count=count,
         whole=passed, mail=mail, turns=_TURNS, has_roles=True, line=_LINE,
+        box=_BOX, maps=maps, pointers={t.name: k.naming.tensor(rows.source(t)) for t in rows.kept},
     )  # fmt: skip
     piece.includes.append("cutlass/arch/barrier.h")
+    for t in rows.kept:
+        numel = f"{rows.source(t)}.numel"
+        piece.maps.append(TensorMapText(maps[t.name], rows.source(t), (str(_BOX),), (numel,)))
     piece.scratch.append(ScratchText(mail, "int64", (teams, str(_TURNS), str(count), p.blocks), zero=True))
     kernel = f"{k.name}<{p.readers}, {p.writers}, {p.chunk}, {p.ring}, {p.blocks}>"
     threads = f"{p.readers} + {p.writers} + 96"
-    smem = f"{p.ring} * {k.width * rows.bytes_kept}"
-    arguments = (*k.arguments, mail)
+    smem = f"{p.ring} * {k.width * rows.bytes_kept} + {_ALIGNED}"
+    arguments = (*maps.values(), *k.arguments, mail)
     piece.launches.append(
         LaunchText(kernel, (f"{teams} * {p.blocks}",), (threads,), arguments, own, smem, cooperative=True)
     )

@@ -32,6 +32,10 @@ class RowVectors:
         """Return "contiguous", "repeated" (the same all along the fastest dimension of a row) or "single"."""
         return _order(self._k.region, self._access[tensor.name])
 
+    def source(self, tensor: TensorText) -> str:
+        """Return what the plan calls the tensor."""
+        return self._access[tensor.name].tensor
+
     @property
     def whole(self) -> str:
         """Return the plan's condition under which a row is whole, aligned vectors."""
