@@ -141,12 +141,15 @@ class KernelMaker:
 
 
 def only(file: KernelFile, plan: LaunchPlan) -> KernelFile:
-    """Return the file with the launches of this plan only, so that no other is compiled."""
+    """Return the file with the launches of this plan and their tensor maps only, so that no other is compiled."""
     head, *launches = file.text.split("[[launch]]\n")
     *most, last = launches
     last, tail = last.split("[numerics]", 1)
     used = {launch.line for launch in plan.launches}
     kept = [text for text, spec in zip((*most, last), file.launches, strict=True) if spec.line in used]
+    before, *maps = head.split("[[tensormap]]\n")
+    passed = [text for text in maps if any(text.split("\n", 1)[0].removeprefix("name = ") in each for each in kept)]
+    head = "[[tensormap]]\n".join([before, *passed])
     return kernel_file.parse("[[launch]]\n".join([head, *kept]) + "[numerics]" + tail)
 
 
