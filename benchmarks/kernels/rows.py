@@ -95,8 +95,8 @@ def _attention(name: str, sizes: str, dtype: str, causal: bool = False, choices:
     return RowsCase(name, forward, named, {"q": one, "k": one, "v": one}, choices, flops)
 
 
-_TEAMS: Sequence[Params] = ({}, {"TEAM": 26}, {"WRITERS": 256}, {"TEAM": 1})
-"""Teams, smaller ones, fewer who write, and clusters."""
+_TEAMS: Sequence[Params] = ({}, {"TEAM": 26}, {"WRITERS": 512}, {"TEAM": 1})
+"""Teams, smaller ones, more who write, and clusters."""
 _MEGABYTE: Sequence[Params] = ({}, {"TEAM": 22}, {"TEAM": 16})
 """As chosen, and teams of two sizes."""
 _ONE_ROW: Sequence[Params] = ({}, {"TEAM": 6}, {"TEAM": 4})
@@ -139,7 +139,7 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-long", "torch.softmax(x, -1)", "2048 262144", _MEGABYTE),
     _rows("softmax-393216", "torch.softmax(x, -1)", "1024 393216", _TEAMS),
     _rows("softmax-393215", "torch.softmax(x, -1)", "1024 393215", _TEAMS),
-    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", ({}, {"WRITERS": 256}, {"TEAM": 1}),
+    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", ({}, {"TEAM": 1}),
           x="torch.randn(A, B, dtype=torch.float16)"),
     _rows("softmax-few", "torch.softmax(x, -1)", "8 262144"),
     _rows("softmax-fp16", "torch.softmax(x, -1)", "32768 8192", ({}, {"ITEMS": 4}, {"ITEMS": 4, "RESIDENT": 512}),
@@ -176,7 +176,7 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-channels-192", "torch.softmax(x, 1)", "32 192 256 256"),
     _rows("softmax-channels-odd", "torch.softmax(x, 1)", "32 97 255 511", ({}, {"RESIDENT": 768})),
     _rows("group-norm", "F.group_norm(x, 8, w, b)", "32 64 512 512",
-          ({}, {"WRITERS2": 256}, {"TEAM2": 1}), **_CHANNEL),
+          ({}, {"WRITERS2": 512}, {"TEAM2": 1}), **_CHANNEL),
     _rows("instance-norm", "F.instance_norm(x)", "32 64 512 512",
           _MEGABYTE),
     _rows("batch-norm", "F.batch_norm(x, None, None, w, b, training=True)", "32 64 512 512", **_CHANNEL),

@@ -57,11 +57,6 @@ class LongRows(RowVectors):
         return sum(self.size(t) for t in self.kept)
 
     @property
-    def has_halves(self) -> bool:
-        """Return whether elements of two bytes are kept."""
-        return any(self.size(t) == ITEMSIZE["float16"] for t in self.kept)
-
-    @property
     def copied_bytes(self) -> str:
         """Return the bytes of a place of the row that are copied in bulk, as C++: all, of a row that is WHOLE."""
         in_step = sum(self.size(t) for t in self.kept if self.in_step(t))

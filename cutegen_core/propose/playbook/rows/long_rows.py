@@ -35,8 +35,6 @@ _HELD, _MOST_BLOCKS = 4, 8
 """Of a cluster, unless the tuner finds others better: vectors of a thread in registers, blocks."""
 _WITH_EXPONENTIALS = 4 / 3
 """How much longer than what it keeps a cluster's row may be, where exponentials are summed."""
-_LONG_HALVES = 256 << 10
-"""Bytes of a row of halves from which teams are faster."""
 _LONG = 16384
 """Elements of a row from which the largest block pays, where it is alone on its SM."""
 
@@ -61,8 +59,7 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: T
     shared = row_bytes > _TWO_BLOCKS
     pipeline = wanted_pipeline(k, rows, target) if shared else None
     team = wanted_team(k, rows, target) if shared and not pipeline else None
-    by_halves = pipeline is not None and _has_long_halves(rows)
-    teams = by_halves or (bool(pipeline or team) and not _suits_clusters(k, rows, target))
+    teams = bool(pipeline or team) and not _suits_clusters(k, rows, target)
     first = len(piece.params)
     if pipeline:
         when = add_pipeline(piece, k, rows, pipeline, when, target, chosen=teams)
@@ -87,14 +84,6 @@ def _suits_clusters(k: RowsKernel, rows: LongRows, target: Target) -> bool:
     blocks = _MOST_BLOCKS * prod(mode.extent.size for mode in k.region.outer)
     assert target.device is not None
     return row_bytes <= most and blocks >= 2 * target.device.sm_count
-
-
-def _has_long_halves(rows: LongRows) -> bool:
-    """Return whether clusters compute for longer than they copy: halves take as many instructions as floats.
-
-    Measured on an H200 (`benchmarks.kernels.rows`), rows of 256 KB to 768 KB.
-    """
-    return rows.length * rows.bytes_kept >= _LONG_HALVES and rows.has_halves
 
 
 def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, when: str, target: Target) -> None:

@@ -16,21 +16,20 @@ from cutegen_core.propose.playbook.rows.kept_rows import LongRows
 from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, TensorMapText, render
 
-_READERS, _WRITERS = 256, 512
+_READERS, _WRITERS = 256, 256
 _CHUNK_BYTES, _FEWEST = 16 << 10, 256
 """Of a chunk, at most; vectors, at least."""
 _OTHERS, _ALIGNED = 3 << 10, 128
 """Bytes of shared memory left to the barriers and to the reductions, and of which boxes lie at whole numbers."""
 _LINE = 32
 """Vectors of which a share has a whole number: whole lines of the cache, for all kept tensors and results."""
-_AHEAD, _AHEAD_OF_HALVES = 4.5, 3.5
-"""Rows of which a block should have room for its share: of halves a share takes longer to compute."""
+_AHEAD = 4.5
+"""Rows of which a block should have room for its share."""
 _LEAST = 16 << 10
 """Bytes of a row that a block has at least, where rows are few."""
-_BULK = 16
-"""Bytes of which copies have a whole number."""
-_BOX, _MOST_ELEMENTS = 256, 1 << 31
-"""Elements of a box of a tensor map, the most there may be; and those that a box's place can count."""
+_BOX, _LEAST_SIZE, _MOST_ELEMENTS = 256, 4, 1 << 31
+"""Elements of a box of a tensor map, the most there may be; the least bytes of one, since smaller boxes come too slowly
+(on an H200 0.59 of the bandwidth of a copy for halves); and the elements that a box's place can count."""
 _EMULATED, _MOST_TEAMS, _TURNS = 2, 1024, 64
 """Blocks of a team on the emulator, and teams; teams, at most; turns whose words share no memory."""
 NO_TEAM = 1
@@ -50,9 +49,9 @@ def wanted_pipeline(k: RowsKernel, rows: LongRows, target: Target) -> Pipeline |
 
     A team has the fewest blocks that have room for a few rows, or else for one; of few rows more, so that none is idle.
     """
-    aligned = all(k.width * rows.size(t) % _BULK == 0 for t in rows.kept)
+    wide = all(rows.size(t) >= _LEAST_SIZE for t in rows.kept)
     single = len(rows.folds) == 1 and not rows.folds[0].stores
-    if target.device is None or not target.has_tensor_maps or not rows.kept or not aligned or not single:
+    if target.device is None or not target.has_tensor_maps or not rows.kept or not wide or not single:
         return None
     most, vector = target.device.sm_count, k.width * rows.bytes_kept
     chunk = max(_FEWEST, 1 << (_CHUNK_BYTES // vector).bit_length() - 1)
@@ -60,8 +59,7 @@ def wanted_pipeline(k: RowsKernel, rows: LongRows, target: Target) -> Pipeline |
     vectors = rows.length // k.width
     if ceil(ceil(vectors / most) / chunk) >= places:
         return None
-    ahead = _AHEAD_OF_HALVES if rows.has_halves else _AHEAD
-    wanted = ceil(vectors / (max(1, int(places / ahead)) * chunk))
+    wanted = ceil(vectors / (max(1, int(places / _AHEAD)) * chunk))
     spread = min(most // prod(mode.extent.size for mode in k.region.outer), vectors * vector // _LEAST)
     blocks = min(most, max(wanted, NO_TEAM + 1, spread))
     return Pipeline(most // (most // blocks), chunk, places * chunk)
@@ -129,7 +127,7 @@ def _add_choices(piece: RegionText, found: Pipeline, target: Target, *, chosen: 
     piece.param("RING", found.ring)
     piece.param("CHUNK", found.chunk, found.chunk // 2, found.chunk)
     piece.param("READERS", _READERS, _READERS // 2, _READERS, emulator=_READERS // 2)
-    piece.param("WRITERS", _WRITERS, _WRITERS // 2, _WRITERS, emulator=_WRITERS // 2)
+    piece.param("WRITERS", _WRITERS, _WRITERS, 2 * _WRITERS)
     piece.param("TEAMS", _MOST_TEAMS, emulator=_EMULATED)
     names = _PipelineNames(*(param.name for param in piece.params[first:]))
     piece.where += [f"{names.ring} % {names.chunk} == 0", f"2 * ({names.ring} // {names.chunk}) < {_TURNS}"]
