@@ -97,6 +97,8 @@ def _attention(name: str, sizes: str, dtype: str, causal: bool = False, choices:
 
 _TEAMS: Sequence[Params] = ({}, {"TEAM": 26}, {"WRITERS": 512}, {"TEAM": 1})
 """Teams, smaller ones, more who write, and clusters."""
+_SECOND_TEAMS: Sequence[Params] = ({}, {"WRITERS2": 512}, {"TEAM2": 1})
+"""Of the second kernel of a file: as chosen, more who write, and clusters."""
 _MEGABYTE: Sequence[Params] = ({}, {"TEAM": 22}, {"TEAM": 16})
 """As chosen, and teams of two sizes."""
 _ONE_ROW: Sequence[Params] = ({}, {"TEAM": 6}, {"TEAM": 4})
@@ -156,7 +158,7 @@ CASES: Sequence[RowsCase] = (
           x="torch.randn(A, B).bfloat16()", w="torch.randn(B).bfloat16()"),
     _rows("layer-norm-393216", "F.layer_norm(x, (B,), w, b)", "1024 393216", _TEAMS, **_LAYER),
     _rows("rms-norm-393216", "F.rms_norm(x, (B,), w)", "1024 393216", _TEAMS, w="torch.randn(B)"),
-    _rows("instance-norm-large", "F.instance_norm(x)", "16 64 768 768", _TEAMS),
+    _rows("instance-norm-large", "F.instance_norm(x)", "16 64 768 768", _SECOND_TEAMS),
     _rows("rms-norm-long", "F.rms_norm(x, (B,), w)", "2048 262144", _MEGABYTE, w="torch.randn(B)"),
     _rows("layer-norm-4096", "F.layer_norm(x, (B,), w, b)", "65536 4096", ({}, {"LATE": 1}), **_LAYER),
     _rows("layer-norm-4095", "F.layer_norm(x, (B,), w, b)", "65536 4095", **_LAYER),
@@ -175,10 +177,8 @@ CASES: Sequence[RowsCase] = (
           ({}, {"RESIDENT": 768}, {"BY": 16, "ITEMS": 6, "RESIDENT": 1024})),
     _rows("softmax-channels-192", "torch.softmax(x, 1)", "32 192 256 256"),
     _rows("softmax-channels-odd", "torch.softmax(x, 1)", "32 97 255 511", ({}, {"RESIDENT": 768})),
-    _rows("group-norm", "F.group_norm(x, 8, w, b)", "32 64 512 512",
-          ({}, {"WRITERS2": 512}, {"TEAM2": 1}), **_CHANNEL),
-    _rows("instance-norm", "F.instance_norm(x)", "32 64 512 512",
-          _MEGABYTE),
+    _rows("group-norm", "F.group_norm(x, 8, w, b)", "32 64 512 512", _SECOND_TEAMS, **_CHANNEL),
+    _rows("instance-norm", "F.instance_norm(x)", "32 64 512 512", _MEGABYTE),
     _rows("batch-norm", "F.batch_norm(x, None, None, w, b, training=True)", "32 64 512 512", **_CHANNEL),
     _rows("frobenius", "x / torch.norm(x, p='fro')", "32 64 512 512"),
     _rows("l2-norm-65535", "x / torch.norm(x, p=2, dim=1, keepdim=True)", "8192 65535", _ONE_ROW),

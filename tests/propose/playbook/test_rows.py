@@ -378,9 +378,10 @@ def test_a_cluster_keeps_a_long_row(case: str, shared: SharedTools, tmp_path: Pa
     assert_right(one, [last], workloads, shared, tmp_path, params=params, compiled=case.startswith("root"))
 
 
+HOLES = "softmax, whole vectors or not, with rows that begin with -inf or have nothing else"
 # A team has several rows, one after the other, of which its blocks have unequal shares; chunks of 256 vectors.
 SHARED = {
-    "softmax, whole vectors or not, with rows that begin with -inf or have nothing else": (
+    HOLES: (
         {"TEAM": 3, "RING": 2560}, problem(
             "torch.softmax(x, 1)", {"R": 5, "C": 26632}, {"R": 5, "C": 4103},
             x="torch.where(torch.arange(C) < torch.tensor([0, C, C // 2, C - 1, 1])[:, None], -torch.inf,"
@@ -441,11 +442,7 @@ def test_a_team_keeps_one_row_after_the_other(case: str, shared: SharedTools, tm
 
 # The same where warps have roles: rings of few chunks of 256 vectors, so that they are gone through several times.
 PIPELINED = {
-    "softmax, whole vectors or not, with rows that begin with -inf or have nothing else": (
-        {"TEAM": 3, "RING": 3328}, problem(
-            "torch.softmax(x, 1)", {"R": 5, "C": 26632}, {"R": 5, "C": 4103},
-            x="torch.where(torch.arange(C) < torch.tensor([0, C, C // 2, C - 1, 1])[:, None], -torch.inf,"
-              " torch.randn(R, C))")),
+    HOLES: ({"TEAM": 3, "RING": 3328}, SHARED[HOLES][1]),
     "log-softmax, a team for each row": ({"TEAM": 5, "RING": 2048, "TEAMS": 9}, problem(
         "torch.log_softmax(x, 1)", {"R": 2, "C": 26624}, {"R": 3, "C": 61}, **DRAW)),
     "layer norm, one row a team and several, with weights of bfloat16": ({"TEAM": 2, "RING": 3840}, problem(
@@ -477,7 +474,7 @@ def test_warps_with_roles_keep_one_row_after_the_other(case: str, shared: Shared
     assert "_pipelined" in last.source
     assert_right(
         one, [last], one.workloads, shared, tmp_path,
-        params={"CHUNK": 256, "READERS": 128, "WRITERS": 256, **params}, compiled=case.startswith("softmax, whole"),
+        params={"CHUNK": 256, "READERS": 128, "WRITERS": 256, **params}, compiled=case == HOLES,
     )  # fmt: skip
 
 

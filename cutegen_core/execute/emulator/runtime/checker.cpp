@@ -186,39 +186,45 @@ void check_read_only(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t fr
   }
 }
 
-// Warns unless the writer or the running thread has executed a proxy fence since the write.
-void check_proxy(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame) {
+// Looks at the cells of a stretch until it has `found` one.
+template <class Found>
+void find_cell(uintptr_t address, size_t bytes, Found found) {
   const Region* const region = find(address);
   if (!region || !region->cells || address + bytes > region->high) return;
-  for (size_t i = (address - region->low) / region->granule; i <= (address + bytes - 1 - region->low) / region->granule; ++i) {
-    const Cell& cell = region->cells[i];
+  for (size_t i = (address - region->low) / region->granule; i <= (address + bytes - 1 - region->low) / region->granule; ++i)
+    if (found(*region, region->cells[i])) return;
+}
+
+// Warns unless the writer or the running thread has executed a proxy fence since the write.
+void check_proxy(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame) {
+  find_cell(address, bytes, [=](const Region& region, const Cell& cell) {
     bool const fenced = proxy_fences[cell.writer] > cell.write_stamp || proxy_fences[current.thread] > cell.write_stamp;
-    if (cell.write_epoch < block_epoch || cell.copied || fenced) continue;
+    if (cell.write_epoch < block_epoch || cell.copied || fenced) return false;
     Index3 const writer = thread_coordinates(cell.writer);
     at_frames(pc, frame);
-    return warn("missing-fence", region->name, "this reads %s through the async proxy, but thread (%u, %u, %u) wrote it without "
-                "fence.proxy.async afterwards (tma_store_fence()): a GPU may see what was there before", region->name, writer.x,
-                writer.y, writer.z);
-  }
+    warn("missing-fence", region.name, "this reads %s through the async proxy, but thread (%u, %u, %u) wrote it without "
+         "fence.proxy.async afterwards (tma_store_fence()): a GPU may see what was there before", region.name, writer.x, writer.y,
+         writer.z);
+    return true;
+  });
 }
 
 // Warns of the reverse: ordinary reads of this block that a bulk copy may overtake. Of several warps one is looked at.
 void check_overwritten(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame) {
-  const Region* const region = find(address);
-  if (!region || !region->cells || address + bytes > region->high) return;
-  for (size_t i = (address - region->low) / region->granule; i <= (address + bytes - 1 - region->low) / region->granule; ++i) {
-    const Cell& cell = region->cells[i];
-    if (cell.read_epoch < block_epoch || cell.read_by_proxy || proxy_fences[current.thread] > cell.read_stamp) continue;
+  find_cell(address, bytes, [=](const Region& region, const Cell& cell) {
+    if (cell.read_epoch < block_epoch || cell.read_by_proxy || proxy_fences[current.thread] > cell.read_stamp) return false;
     for (int lane = 0; lane < 32; ++lane) {
       int const thread = cell.read_warp * 32 + lane;
       if (!(cell.read_lanes >> lane & 1) || proxy_fences[thread] > cell.read_stamp) continue;
       Index3 const reader = thread_coordinates(thread);
       at_frames(pc, frame);
-      return warn("missing-fence", region->name, "this copies over %s through the async proxy, but thread (%u, %u, %u) read it without "
-                  "fence.proxy.async afterwards (fence_view_async_shared()): on a GPU it may read what is copied", region->name, reader.x,
-                  reader.y, reader.z);
+      warn("missing-fence", region.name, "this copies over %s through the async proxy, but thread (%u, %u, %u) read it without "
+           "fence.proxy.async afterwards (fence_view_async_shared()): on a GPU it may read what is copied", region.name, reader.x,
+           reader.y, reader.z);
+      return true;
     }
-  }
+    return false;
+  });
 }
 
 void copy_arrived(int thread, uintptr_t address, size_t bytes) {

@@ -110,16 +110,14 @@ void move_box(const Copy& copy, bool load) {
   }
 }
 
-void read_by_proxy(const Copy& copy) {
-  proxy_access = true;
-  check_access(copy.shared, copy.bytes, Access::READ, copy.place.pc, copy.place.frame);
-  proxy_access = false;
-}
-
 void perform(const Copy& copy, bool load) {
   As const issuer(copy.place);
-  if (load) copy_arrived(copy.place.thread, copy.shared, copy.bytes);
-  else if (spec.checked) read_by_proxy(copy);
+  if (load) {
+    copy_arrived(copy.place.thread, copy.shared, copy.bytes);
+  } else if (spec.checked) {
+    ByProxy const engine;
+    check_access(copy.shared, copy.bytes, Access::READ, copy.place.pc, copy.place.frame);
+  }
   if (copy.map) return move_box(copy, load);
   if (spec.checked) check_access(copy.global, copy.bytes, load ? Access::READ : Access::WRITE, copy.place.pc, copy.place.frame);
   memcpy((void*)(load ? copy.shared : copy.global), (const void*)(load ? copy.global : copy.shared), copy.bytes);
@@ -161,9 +159,10 @@ void issue_load(const Call& call, Copy copy, int barrier, size_t alignment) {
 
 void issue_store(const Call& call, Copy copy, int shared, size_t alignment) {
   copy.shared = call.shared_address(shared);
-  proxy_access = true;
-  check_shared(call, copy.shared, copy.bytes, alignment, Access::READ);
-  proxy_access = false;
+  {
+    ByProxy const engine;
+    check_shared(call, copy.shared, copy.bytes, alignment, Access::READ);
+  }
   if (spec.checked) check_proxy(copy.shared, copy.bytes, call.pc, call.frame);
   add(call, stores, store_count, copy);
 }

@@ -92,9 +92,8 @@ const uint8_t* chunk_at(Product const& product, uintptr_t address, int bits) {
   uintptr_t const mask = ((uintptr_t)1 << bits) - 1;
   address ^= (address >> 7 & mask) << 4;
   if (spec.checked) {
-    proxy_access = true;
+    ByProxy const unit;
     check_access(address, CHUNK, Access::READ, product.place.pc, product.place.frame);
-    proxy_access = false;
     check_proxy(address, CHUNK, product.place.pc, product.place.frame);
   }
   if (!in_shared(address, CHUNK))

@@ -233,7 +233,11 @@ enum class Access { READ, WRITE, ATOMIC, COPY };  // COPY: written by an asynchr
 void check_access(uintptr_t address, size_t bytes, Access access, uintptr_t pc, uintptr_t frame);
 void check_read_only(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame);
 extern bool strong_access;   // the access being checked is volatile or relaxed
-extern bool proxy_access;    // it is made by the copy engine or the matrix unit
+extern bool proxy_access;    // it is made by the copy engine or the matrix unit, see ByProxy
+struct ByProxy {             // the accesses checked while it is there
+  ByProxy() { proxy_access = true; }
+  ~ByProxy() { proxy_access = false; }
+};
 // An asynchronous copy into shared memory: Access::COPY when the running thread issues it, `copy_arrived` when the wait for
 // it is over (whenever the bytes were moved). In between, any access to these bytes is a finding: "missing-wait".
 void copy_arrived(int thread, uintptr_t address, size_t bytes);

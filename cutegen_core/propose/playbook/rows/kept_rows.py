@@ -58,7 +58,7 @@ class LongRows(RowVectors):
 
     @property
     def copied_bytes(self) -> str:
-        """Return the bytes of a place of the row that are copied in bulk, as C++: all, of a row that is WHOLE."""
+        """Return the bytes of a place of the row that a block copies, as C++: all, of a row that is WHOLE."""
         in_step = sum(self.size(t) for t in self.kept if self.in_step(t))
         return str(in_step) if in_step == self.bytes_kept else f"WHOLE ? {self.bytes_kept} : {in_step}"
 

@@ -9,12 +9,21 @@ been told. A row too long for that is kept alone: other teams use the memory whi
 
 from __future__ import annotations
 
-from math import ceil, prod
+from math import ceil
 from typing import NamedTuple
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.rows.folds import words_of
 from cutegen_core.propose.playbook.rows.kept_rows import LongRows
+from cutegen_core.propose.playbook.rows.team_launch import (
+    NO_TEAM,
+    add_most_teams,
+    add_team_size,
+    divide,
+    few_rows_blocks,
+    name_fits,
+    name_teams,
+)
 from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
 
@@ -23,16 +32,11 @@ _PER_SM = 2
 _THREADS, _EACH, _FEWEST_THREADS = 512, 2, 256
 _OTHERS = 4 << 10
 """Bytes of shared memory left to the reductions of a block, and to the system."""
-_LEAST = 16 << 10
-"""Bytes of a row that a block has at least, where rows are few."""
 _MOST_IDLE = 0.05
 """Share of the blocks that may be in no team, so that the others have whole chunks."""
-_EMULATED, _MOST_TEAMS = 2, 1024
 _MOST_AHEAD, _TURNS = 3, 8
 """Rows that a block reduces ahead, at most; turns whose words share no memory. A block tells a turn when it has heard
 the one so many before, which the others told when they had heard the one twice so many before."""
-NO_TEAM = 1
-"""Blocks of a team where clusters have all rows."""
 
 
 class Team(NamedTuple):
@@ -62,8 +66,7 @@ def wanted_team(k: RowsKernel, rows: LongRows, target: Target) -> Team | None:
     if places == 0 or chunks > most * places:
         return None
     ahead = int(chunks <= most * (places // 2))
-    spread = min(most // prod(mode.extent.size for mode in k.region.outer), vectors * vector // _LEAST)
-    blocks = min(most, max(ceil(chunks / (places // (1 + ahead))), NO_TEAM + 1, spread))
+    blocks = min(most, max(ceil(chunks / (places // (1 + ahead))), NO_TEAM + 1, few_rows_blocks(k, rows, most)))
     idle = most % blocks > most * _MOST_IDLE
     return Team(most // (most // blocks) if idle else blocks, ring, ahead, each)
 
@@ -93,8 +96,9 @@ def add_teams(
     chunks = f"ceil_div({k.cols} // {k.width}, {p.blocks} * {chunk})"
     smem = f"{p.ring} * {k.width * rows.bytes_kept}"
     room = f"sm_count * min({_PER_SM}, smem_max // ({smem} + {_OTHERS}))"
-    teams, fits = _name_teams(k, p, room), _name_fits(k, rows, p, chunks, room)
-    own, others = (f"{when} and {fits}", f"{when} and not {fits}") if when else (fits, f"not {fits}")
+    enough = f"(1 + {p.ahead}) * {chunks} <= {p.ring} // ({p.threads} * {p.each})"
+    teams = name_teams(k, p.blocks, p.teams, room)
+    own, others = divide(when, name_fits(k, rows, p.blocks, enough, room))
     whole, mail = k.pass_number("whole", rows.whole, "bool"), k.naming.fresh("mail")
     name, k.name = k.name, f"{k.name}_teams"
     piece.code, words = _render(k, rows, whole, mail)
@@ -108,38 +112,22 @@ def add_teams(
 
 def _add_choices(piece: RegionText, team: Team, target: Target, *, chosen: bool) -> _Choices:
     first = len(piece.params)
-    if chosen:
-        piece.param("TEAM", team.blocks, *_team_sizes(team, target), emulator=_EMULATED)
-    else:
-        piece.param("TEAM", NO_TEAM, NO_TEAM, team.blocks)
+    add_team_size(piece, team.blocks, _team_sizes(team, target), chosen=chosen)
     piece.param("RING", team.ring, team.ring, 2 * team.ring + _FEWEST_THREADS * _EACH)
     piece.param("TEAM_AHEAD", team.ahead, *range(_MOST_AHEAD + 1))
     piece.param("TEAM_THREADS", _THREADS, _FEWEST_THREADS, _THREADS)
     piece.param("TEAM_EACH", team.each, 1, 2, 4)
-    piece.param("TEAMS", _MOST_TEAMS, emulator=_EMULATED)
+    add_most_teams(piece)
     names = _Choices(*(param.name for param in piece.params[first:]))
     piece.where.append(f"{names.threads} * {names.each} <= {names.ring} and {names.blocks} <= {names.threads}")
     return names
 
 
 def _team_sizes(team: Team, target: Target) -> list[int]:
-    """Return sizes to try: as many blocks as make somewhat fewer or more teams, and none."""
+    """Return sizes to try: as many blocks as make somewhat fewer or more teams."""
     assert target.device is not None
     most = _PER_SM * target.device.sm_count
-    counts = {max(1, most // team.blocks * n // 4) for n in (2, 3, 4, 5)}
-    return sorted({NO_TEAM, _EMULATED, team.blocks, *(most // n for n in counts)})
-
-
-def _name_teams(k: RowsKernel, p: _Choices, room: str) -> str:
-    """Name the number of teams: as many as there is room for, and rows."""
-    return k.naming.let("teams", f"max(1, min({k.rows}, {p.teams}, {room} // {p.blocks}))")
-
-
-def _name_fits(k: RowsKernel, rows: LongRows, p: _Choices, chunks: str, room: str) -> str:
-    """Name the condition that a team keeps its row, and is there at once."""
-    enough = f"{p.blocks} > {NO_TEAM} and (1 + {p.ahead}) * {chunks} <= {p.ring} // ({p.threads} * {p.each})"
-    by_vectors = "" if rows.joined else f" and {rows.whole}"
-    return k.naming.let("fits", f"{enough} and {p.blocks} <= {room}{by_vectors}")
+    return [most // max(1, most // team.blocks * n // 4) for n in (2, 3, 4, 5)]
 
 
 def _render(k: RowsKernel, rows: LongRows, whole: str, mail: str) -> tuple[str, int]:
