@@ -7,7 +7,9 @@
    whenever it loads the module: thousands for a tensor-core kernel. Here types say it.
 3. Layouts whose shapes and strides are constants are composed, inverted and completed by value: by one function of
    `prelude/cutegen_static_layouts.cuh` each, where CuTe goes through dozens of types.
-4. Half of CuTe's text is about the matrix instructions of Hopper's warpgroups and of Blackwell. A program that names
+4. What a coordinate keeps of a tuple (`slice`, `dice`) is found by types and taken at once, and a flat tiler unzips a
+   layout at once: `prelude/cutegen_slices.cuh`. CuTe goes through a dozen functions for each level.
+5. Half of CuTe's text is about the matrix instructions of Hopper's warpgroups and of Blackwell. A program that names
    none of them is compiled without it.
 """
 
@@ -19,7 +21,10 @@ from pathlib import Path
 
 from cutegen_core.records.errors import MachineError
 
-STATIC_LAYOUTS = Path(__file__).parent / "prelude" / "cutegen_static_layouts.cuh"
+_PRELUDE = Path(__file__).parent / "prelude"
+_STATIC_LAYOUTS, _SLICES = _PRELUDE / "cutegen_static_layouts.cuh", _PRELUDE / "cutegen_slices.cuh"
+HEADERS = (_STATIC_LAYOUTS, _SLICES)
+"""What CuTe's rewritten headers include."""
 TESTED = "nvidia-cutlass==4.2.0.0"
 _WITH_STATIC_RESULTS = (
     "composition", "complement", "right_inverse", "left_inverse", "coalesce", "coalesce_x", "composition_impl",
@@ -48,26 +53,37 @@ _STORAGE = (
 _REFERENCE = {"cr": "const&", "r": "&", "rr": "&&"}
 
 _LAYOUT, _TUPLE = "cute/layout.hpp", "cute/container/tuple.hpp"
+_UNDERSCORE, _ALGORITHMS = "cute/underscore.hpp", "cute/algorithm/tuple_algorithms.hpp"
 _BY_VALUE = {
     ("coalesce", "Layout const& layout"): (
-        "Known<Shape, Stride>", "Written<by_value::Join<Shape, Stride, false>>{}",
+        "KnownShape<Shape, Stride>", "make<by_value::Join<Shape, Stride, false>>(layout.stride())",
     ),
     ("coalesce_x", "Layout const& layout"): (
-        "Known<Shape, Stride>", "Written<by_value::Join<Shape, Stride, true>>{}",
+        "KnownShape<Shape, Stride>", "make<by_value::Join<Shape, Stride, true>>(layout.stride())",
     ),
     ("right_inverse", "Layout const& layout"): (
         "Known<Shape, Stride>", "Written<by_value::Invert<Shape, Stride>>{}",
     ),
     ("composition", "Layout const& lhs, Layout const& rhs"): (
-        "KnownComposed<LShape, LStride, RShape, RStride>", "Composed<LShape, LStride, RShape, RStride>::get()",
+        "KnownComposed<LShape, LStride, RShape, RStride>",
+        "Composed<LShape, LStride, RShape, RStride>::get(lhs.stride())",
     ),
     ("complement", "Layout const& layout, CoTarget const& cotarget"): (
-        "KnownComplete<Shape, Stride, CoTarget>", "Written<by_value::Complete<Shape, Stride, CoTarget::value>>{}",
+        "KnownComplete<Shape, Stride, CoTarget>", "Written<by_value::Complete<Shape, Stride, CoTarget>>{}",
     ),
 }  # fmt: skip
 """A function's name and parameters -> which condition of the header tells that its result is known, and the result."""
+_SLICE = re.compile(r"return filter_tuple\(a, b, \[\]\([^()]*\) \{ return detail::lift_(?P<how>slice|dice)\(")
+_UNZIP = re.compile(
+    r"// zip2_by produces the modes.*(?P<rest>\n.*split = [\s\S]*?cute::make_tuple\(get<1>\(get<Is>\(split\)\).*;)\n"
+)
+_UNZIP_FLAT = (
+    "if constexpr ((!is_tuple<tuple_element_t<Is, TG>>::value && ...) && "
+    "((tuple_size<tuple_element_t<Is, T>>::value == 2) && ...)) { return cute::make_tuple("
+    "cute::make_tuple(get<0>(get<Is>(t))...), cute::make_tuple(get<1>(get<Is>(t))..., get<Js>(t)...)); } else {"
+)
 _BEGIN = "\n\nnamespace cute\n"
-CHANGES = {_LAYOUT: 34, _TUPLE: 5}
+CHANGES = {_LAYOUT: 34, _TUPLE: 5, _UNDERSCORE: 3, _ALGORITHMS: 1}
 """Headers that are rewritten -> how many places of the tested version."""
 
 _MATRIX = (
@@ -109,12 +125,27 @@ def rewrite(header: str, text: str) -> str:
     """
     if header == _TUPLE:
         lean, changed = _ELEMENT.subn(_simplify_tuple, text)
+    elif header == _UNDERSCORE:
+        lean, changed = _SLICE.subn(_slice, _include(_SLICES, text))
+        changed += text.count(_BEGIN)
+    elif header == _ALGORITHMS:
+        lean, changed = _UNZIP.subn(lambda found: f"{_UNZIP_FLAT}{found['rest']} }}\n", text)
     else:
-        lean, changed = _FUNCTION.subn(_wrap, text.replace(_BEGIN, f"\n#include <{STATIC_LAYOUTS.name}>{_BEGIN[1:]}"))
+        lean, changed = _FUNCTION.subn(_wrap, _include(_STATIC_LAYOUTS, text))
         changed += text.count(_BEGIN)
     if changed != CHANGES[header]:
         raise MachineError(f"{header} does not read as in the tested version. Install it: pip install {TESTED}")
     return lean
+
+
+def _include(header: Path, text: str) -> str:
+    """Include a header of ours in place of the blank line in front of CuTe's namespace."""
+    return text.replace(_BEGIN, f"\n#include <{header.name}>{_BEGIN[1:]}")
+
+
+def _slice(found: re.Match[str]) -> str:
+    kept = f"by_place::keep<{str(found['how'] == 'slice').lower()}, A>(b)"
+    return f"if constexpr (by_place::Known<A, B>::value) {{ return {kept}; }} else {found[0]}"
 
 
 def _wrap(function: re.Match[str]) -> str:

@@ -81,7 +81,7 @@ def runtime_sources() -> Path:
 def _header_sources() -> list[Path]:
     package = runtime_sources().parent
     makers = [package / name for name in ("lexer.py", "asm_statements.py", "overlay.py", "asm_counts.json")]
-    makers += [Path(lean_cute.__file__), lean_cute.STATIC_LAYOUTS]
+    makers += [Path(lean_cute.__file__), *lean_cute.HEADERS]
     return [*makers, *sorted(runtime_sources().glob("*.hpp")), runtime_sources() / "abi.h"]
 
 

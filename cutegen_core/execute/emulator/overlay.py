@@ -87,7 +87,8 @@ def generate(include: Path, target: Path) -> None:
         destination = target / name
         destination.parent.mkdir(parents=True, exist_ok=True)
         destination.write_text(f'#line 1 "{source}"\n{rewritten.text}')
-    shutil.copy(lean_cute.STATIC_LAYOUTS, target)
+    for header in lean_cute.HEADERS:
+        shutil.copy(header, target)
 
 
 def generate_vectors(cuda_include: Path, target: Path) -> None:
