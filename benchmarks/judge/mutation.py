@@ -36,7 +36,7 @@ from cutegen_core.evaluate.mutation.study import MutantOutcome, try_mutant, try_
 from cutegen_core.evaluate.stages.watch import SilentWatch
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.compiler.compilation import Compiler
-from cutegen_core.execute.compiler.compile_server import CompileLimits
+from cutegen_core.execute.compiler.forks import CompileLimits
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.execute.executors.gpu import GpuExecutor
 from cutegen_core.execute.port import Executor

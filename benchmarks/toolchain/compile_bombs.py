@@ -10,7 +10,7 @@ import time
 from dataclasses import asdict
 
 from benchmarks.conditions import write
-from cutegen_core.execute.compiler.compile_server import CompileLimits
+from cutegen_core.execute.compiler.forks import CompileLimits
 from cutegen_core.records.candidate import Author, Candidate
 from tests.adversarial.bench import Bench
 from tests.adversarial.corpus import CORPUS

@@ -1,14 +1,15 @@
 """Edit -> verdict on a GPU: compile, correctness and timing of an edited kernel, every cache missed.
 
-    python -m benchmarks.toolchain.gpu_edit_to_verdict [--repeats 5] [--usual 1] [--limit-s 400] [--executor cpu]
-        [--timeline FILE]
+    python -m benchmarks.toolchain.gpu_edit_to_verdict [--repeats 5] [--usual 1] [--reads-s 0] [--limit-s 400]
+        [--executor cpu] [--timeline FILE] [--name NAME]
 
 1. ReLU and a square float32 matrix product, each at its problem's own size, through the evaluator as a session has it:
    NVRTC, all small workloads, the whole output at full size, timing in turns with the baselines, a second measurement.
    The judge is warm, as it is while a person edits; its first start is in the file, too.
 2. Beside it, in the same run, the same kernel through torch's `load_inline` (`load_inline_run`), nothing cached.
 
-With `--timeline`, FILE gets the spans of which the times are made (`timeline`).
+With `--reads-s`, a person reads for so long before each edit: the compile server prepares for it meanwhile, on a machine
+with room. With `--timeline`, FILE gets the spans of which the times are made (`timeline`).
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--usual", type=int, default=1, help="repeats of load_inline, a minute each")
+    parser.add_argument("--reads-s", type=float, default=0.0, help="seconds before each edit in which nothing is asked")
+    parser.add_argument("--name", default="gpu_edit_to_verdict", help="of the file with the results")
     parser.add_argument("--limit-s", type=float, default=400.0, help="no further repeat is begun after this")
     parser.add_argument("--executor", type=ExecutorKind, default=ExecutorKind.GPU)
     parser.add_argument("--timeline", type=Path, help="write the spans of all trials to this file")
@@ -74,7 +77,8 @@ def main() -> None:
         finally:
             tools.close()
             store.close()
-    write("gpu_edit_to_verdict", {"device": asdict(choose_device(None)), "executor": chosen.executor, "problems": rows})
+    conditions = {"device": asdict(choose_device(None)), "executor": chosen.executor, "reads_s": chosen.reads_s}
+    write(chosen.name, {**conditions, "problems": rows})
 
 
 def _problem(
@@ -90,6 +94,7 @@ def _problem(
     first_s = time.monotonic() - begun
     repeats: list[dict[str, float]] = []
     while len(repeats) < chosen.repeats and time.monotonic() < deadline:
+        time.sleep(chosen.reads_s)
         begun = time.monotonic()
         trial = _trial(evaluator, source)
         seconds = time.monotonic() - begun

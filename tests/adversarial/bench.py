@@ -17,7 +17,7 @@ from secrets import randbits
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.compiler.compilation import NO_PROBE, Compiler, CompileResult, OnCode
-from cutegen_core.execute.compiler.compile_server import CompileLimits
+from cutegen_core.execute.compiler.forks import CompileLimits
 from cutegen_core.execute.compiler.macro_probe import Probe
 from cutegen_core.execute.executors.cpu import CpuExecutor
 from cutegen_core.execute.executors.gpu import GpuExecutor

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import re
 import subprocess
-import tokenize
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -33,12 +31,9 @@ INVENTED = {"make_inputs"}
 
 
 def prose(path: Path) -> str:
-    """Return a document without its code blocks, or the texts and comments of a module."""
+    """Return a document without its code blocks, or a module: its code has no backticks."""
     text = path.read_text()
-    if path.suffix == ".md":
-        return re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return "\n".join(token.string for token in tokens if token.type in (tokenize.STRING, tokenize.COMMENT))
+    return re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE) if path.suffix == ".md" else text
 
 
 @lru_cache(maxsize=1)

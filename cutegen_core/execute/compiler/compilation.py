@@ -23,12 +23,12 @@ from pathlib import Path
 
 from cutegen_core.execute.compiler import compile_server, disassembly, lean_cute, ptxas
 from cutegen_core.execute.compiler.compile_log import fold
-from cutegen_core.execute.compiler.compile_server import CompileLimits
 from cutegen_core.execute.compiler.demangle import demangle
+from cutegen_core.execute.compiler.forks import CompileLimits
 from cutegen_core.execute.compiler.includes import check_includes
 from cutegen_core.execute.compiler.macro_probe import Probe, read_answer
 from cutegen_core.execute.compiler.nvrtc import OUT_OF_MEMORY, SUCCESS
-from cutegen_core.execute.compiler.server_pool import ServerPool, count_servers
+from cutegen_core.execute.compiler.server_pool import ServerPool, count_servers, has_room_to_prepare
 from cutegen_core.kernel.expressions import Number
 from cutegen_core.kernel.kernel_file import KernelFile, find_global_functions
 from cutegen_core.machine import toolchain
@@ -95,11 +95,13 @@ class Compiler:
         most_servers: int | None = None,
         *,
         once: bool = False,
+        prepares: bool | None = None,
     ) -> None:
         """Check the architecture; starts no process yet. The machine decides about the servers unless told.
 
         Args:
             once: one program is expected, so that nothing is prepared for others.
+            prepares: an edit of what compiled for long is prepared for; by default where the machine has room for that.
 
         Raises:
             MachineError: a package of the toolchain is missing, or `arch` is not one of ARCHITECTURES.
@@ -113,7 +115,8 @@ class Compiler:
             (_FORMAT, arch, compile_server.compile_options(arch), _prelude_key(), toolchain.installed_versions())
         )
         self.most_servers = most_servers or count_servers()
-        self._once = [compile_server.ONCE] if once else []
+        prepares = has_room_to_prepare() if prepares is None else prepares
+        self._how = compile_server.ONCE if once else compile_server.PREPARES if prepares else ""
         self._servers = ServerPool(self._make_server, self.most_servers)
 
     def begin(self) -> None:
@@ -146,13 +149,16 @@ class Compiler:
         refused = check_includes(kernel.body, kernel.body_line, compile_server.include_dirs())
         if refused:
             return _make_failure(Status.COMPILE_ERROR, refused, "", time.monotonic() - started)
-        program, names = _write_program(kernel.to_cpp(params), probe), kernel.kernel_names()
+        plain, names = kernel.to_cpp(params), kernel.kernel_names()
+        program = _write_program(plain, probe)
         entry = self._cache / content_key("\0".join((self._fingerprint, program, *names, *_launch_lines(kernel))))
         result = _load(entry)
         if result is None:
-            answer, differing = self._ask(program, names), frozenset[str]()
+            answer, differing = self._ask(program, plain, names), frozenset[str]()
             if answer["limit"] == "time" or _was_killed(answer, self.limits):
-                answer = self._ask(program, names)  # once more, since others may have slowed the machine, or filled it
+                answer = self._ask(
+                    program, plain, names
+                )  # once more, since others may have slowed the machine, or filled it
             if _was_killed(answer, self.limits):
                 raise MachineError(sandbox.killed_from_outside("the compiler"))
             if probe.below and answer.get("log_bytes", self.limits.log_bytes + 1) <= self.limits.log_bytes:
@@ -167,16 +173,19 @@ class Compiler:
         """End the servers; a later compile starts another."""
         self._servers.close()
 
-    def _make_server(self) -> Worker:
+    def _make_server(self, number: int) -> Worker:
+        how = self._how if number == 0 or self._how == compile_server.ONCE else ""
         return Worker(
             "cutegen_core.execute.compiler.compile_server",
-            [self.arch, str(cache_dir("prelude")), *self._once],
+            [self.arch, str(cache_dir("prelude")), how],
             name=f"the compile server for {self.arch}",
             makes_way=True,
         )
 
-    def _ask(self, program: str, names: tuple[str, ...]) -> Message:
-        request = {"op": "compile", "program": program, "names": names, "limits": asdict(self.limits)}
+    def _ask(self, program: str, plain: str, names: tuple[str, ...]) -> Message:
+        """Have a program compiled; `plain` is the same without what asks for macros."""
+        limits = asdict(self.limits)
+        request = {"op": "compile", "program": program, "plain": plain, "names": names, "limits": limits}
         patience_s = self.limits.seconds * sandbox.PATIENCE + _SERVER_START_S
         with self._servers.taken() as server:
             try:

@@ -6,6 +6,7 @@
 2. A fork compiles each candidate. It enters the sandbox first: it can read only the toolchain's headers, write one
    temporary folder, start no process, and has limits of time and memory.
 3. The fork sends log, lowered names and cubin through a pipe and ends. Its failure does not affect the server.
+4. On a machine with room, another fork instantiates a program's templates for an edit of it (`prepared`).
 
 The server compiles one candidate at a time: the front end already uses a core, and each fork may need gigabytes. It
 does not use the precompiled prelude for tensor-core kernels: the prelude's heap is a file in memory, where their
@@ -17,55 +18,35 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import ctypes
 import json
 import os
 import re
-import selectors
 import shutil
 import signal
 import sys
-import tempfile
 import time
-import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cutegen_core.execute.compiler import lean_cute, nvrtc
+from cutegen_core.execute.compiler.forks import CompileLimits, Fork, remove_leftovers
+from cutegen_core.execute.compiler.parent_header import as_header
+from cutegen_core.execute.compiler.prepared import Prepared
 from cutegen_core.machine import toolchain
-from cutegen_core.machine.sandbox import confine, sandbox
-from cutegen_core.machine.sandbox.policy import Policy, SandboxLevel
+from cutegen_core.machine.sandbox.policy import SandboxLevel
 from cutegen_core.machine.worker import Message, serve
 from cutegen_core.records.errors import MachineError
 
 PRELUDE = Path(__file__).parent / "prelude"
 PROLOGUE = "#include <cutegen_prelude.cuh>\n"
 PROGRAM_NAME = "cutegen_parameters.cu"
-ONCE = "once"
+ONCE, PREPARES = "once", "prepares"
+WORTH_PREPARING_S = 3.0
+"""How long a program takes to compile that is worth preparing for edits: as long again, and up to 2 GB."""
 
 _PCH_HEAP_BYTES = 400 << 20
-_POLL_S = 0.05
-_SHARED_MEMORY, _TEMPORARY = Path("/dev/shm"), "cutegen-compile-"
 _TENSOR_CORES = re.compile(r"\b(?:MMA_Atom|TiledMMA|make_tiled_mma)\b")
-_LARGEST_ANSWER_BYTES = 256 << 20
-_ADDRESS_SPACE_SLACK_BYTES = 1 << 30
-
-
-@dataclass(frozen=True)
-class CompileLimits:
-    """The limits of compiling one candidate.
-
-    Attributes:
-        seconds: processor time.
-        memory_bytes: resident memory in addition to the server's own.
-        log_bytes: size to which the compiler's log is cut.
-    """
-
-    seconds: float = 120.0
-    memory_bytes: int = 4 << 30
-    log_bytes: int = 1 << 20
 
 
 def include_dirs() -> tuple[Path, ...]:
@@ -82,10 +63,14 @@ def compile_options(arch: str) -> tuple[str, ...]:
 
 
 class Server:
-    """The server; it answers {"op": "warm"} and {"op": "compile", "program", "names", "limits"}."""
+    """The server; it answers {"op": "warm"} and {"op": "compile", "program", "names", "limits", "plain"}.
 
-    def __init__(self, arch: str, folder: Path) -> None:
-        _remove_leftovers(folder)
+    Args:
+        prepares: it has a program's templates ready for an edit, where compiling took long.
+    """
+
+    def __init__(self, arch: str, folder: Path, *, prepares: bool = False) -> None:
+        remove_leftovers(folder)
         self._folder = folder / str(os.getpid())
         self._folder.mkdir(parents=True)
         self._pch = self._folder / "prelude.pch"
@@ -94,6 +79,9 @@ class Server:
         self._nvrtc = nvrtc.Nvrtc(toolchain.find_nvrtc(), toolchain.find_nvrtc_builtins())
         self._nvrtc.set_pch_heap(_PCH_HEAP_BYTES)
         self._has_compiled = False
+        self._prepares = prepares
+        self._prepared: Prepared | None = None
+        self._parent: tuple[str, Sequence[str], CompileLimits] | None = None
 
     def handle(self, request: Message) -> Message:
         if request["op"] == "warm":
@@ -102,7 +90,12 @@ class Server:
         if self._has_compiled:
             self.warm()
         self._has_compiled = True
-        return self._compile(request["program"], request["names"], CompileLimits(**request["limits"]))
+        names, limits = request["names"], CompileLimits(**request["limits"])
+        answer = self._compile(request["program"], names, limits)
+        worth = answer.get("prepared") or answer["seconds"] > WORTH_PREPARING_S
+        if self._prepares and worth and answer.get("code") == nvrtc.SUCCESS:
+            self._parent = (request["plain"], names, limits)
+        return answer
 
     def warm(self) -> None:
         """Precompile the prelude, unless that is done."""
@@ -110,72 +103,73 @@ class Server:
             headers = {**self._lean, **lean_cute.leave_out(PROLOGUE)}
             self._nvrtc.create_pch(PROLOGUE, PROGRAM_NAME, self._options, self._pch, headers)
 
-    def warm_after_first(self) -> None:
-        """Precompile the prelude once a program was compiled; if that fails, the next request says so."""
+    def prepare_for_others(self) -> None:
+        """Precompile the prelude once a program was compiled, and begin to prepare for an edit of that program.
+
+        If the former fails, the next request says so.
+        """
         if self._has_compiled:
             with contextlib.suppress(MachineError):
                 self.warm()
+        self._prepare()
 
     def close(self) -> None:
+        if self._prepared:
+            self._prepared.end()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _compile(self, program: str, names: Sequence[str], limits: CompileLimits) -> Message:
         started = time.monotonic()
-        base_bytes = _resident_bytes(os.getpid())
-        temporary = Path(
-            tempfile.mkdtemp(prefix=f"{_TEMPORARY}{os.getpid()}-", dir=_choose_heap_folder(limits, self._folder))
-        )
-        reading, writing = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            self._run_fork(program, names, limits, writing, temporary)
-        os.close(writing)
-        try:
-            answer, limit = _read_answer(reading, pid, limits, base_bytes + limits.memory_bytes)
-        finally:
-            os.close(reading)
-            sandbox.kill_group(pid)
-            os.kill(pid, signal.SIGKILL)  # it may not have created its process group yet
-            _, status, usage = os.wait4(pid, 0)
-            shutil.rmtree(temporary, ignore_errors=True)
-        seconds, peak_bytes = time.monotonic() - started, usage.ru_maxrss * 1024 - base_bytes
-        spent: Message = {"seconds": seconds, "peak_bytes": max(0, peak_bytes)}
-        if not limit and answer:
-            return spent | _decode_answer(answer)
-        return spent | _describe_failure(limit, os.waitstatus_to_exitcode(status))
+        if answer := self._compile_prepared(program, names, limits):
+            return answer | {"seconds": time.monotonic() - started}
 
-    def _run_fork(
-        self, program: str, names: Sequence[str], limits: CompileLimits, writing: int, temporary: Path
-    ) -> None:
-        """Compile in the fork and end its process; never returns."""
-        try:
-            os.setpgid(0, 0)
-            ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG: die with the server
-            os.environ["TMPDIR"] = str(temporary)
-            os.chdir(temporary)
-            _close_all_but(writing)
-            level = confine.apply(self._policy(limits, temporary))
-            without = lean_cute.leave_out(program)
-            options = [*self._options, *(self._precompiled(program) if without else ())]
-            done = self._nvrtc.compile(PROLOGUE + program, PROGRAM_NAME, options, names, {**self._lean, **without})
+        def work(writing: int, level: SandboxLevel, _: Path) -> None:
+            options = [*self._options, *self._precompiled(program)]
+            done = self._nvrtc.compile(PROLOGUE + program, PROGRAM_NAME, options, names, self._headers_of(program))
             _send(writing, done, level, limits.log_bytes)
-            os._exit(0)
-        except BaseException:  # noqa: BLE001 - a fork must not return to the server's loop
-            traceback.print_exc()
-            sys.stderr.flush()
-            os._exit(1)
+
+        fork = Fork(work, self._reads(), limits, self._folder)
+        try:
+            sent, limit = fork.read(limits)
+        finally:
+            exit_code, peak_bytes = fork.end()
+        spent: Message = {"seconds": time.monotonic() - started, "peak_bytes": peak_bytes}
+        if not limit and sent:
+            return spent | _decode_answer(sent)
+        return spent | _describe_failure(limit, exit_code)
+
+    def _compile_prepared(self, program: str, names: Sequence[str], limits: CompileLimits) -> Message:
+        """Return the answer of the fork that is prepared for an edit, if there is one and it succeeds; else nothing."""
+        prepared, self._prepared = self._prepared, None
+        if prepared is None:
+            return {}
+        if not prepared.is_ready():
+            self._parent = None
+        sent, peak_bytes = prepared.compile(program, names, limits, self._headers_of(program))
+        answer = _decode_answer(sent) if sent else {}
+        whole = answer.get("code") == nvrtc.SUCCESS and answer["log_bytes"] <= limits.log_bytes
+        return answer | {"peak_bytes": peak_bytes, "prepared": True} if whole else {}
+
+    def _prepare(self) -> None:
+        """Begin to precompile the templates of the last program that was worth it, for an edit of it."""
+        if self._prepared or not self._parent:
+            return
+        program, names, limits = self._parent
+        if header := as_header(program, names):
+            self._prepared = Prepared(
+                self._nvrtc, program, header, PROLOGUE, PROGRAM_NAME, self._options, self._headers_of(program), _send,
+                self._reads(), limits, self._folder,
+            )  # fmt: skip
+
+    def _headers_of(self, program: str) -> dict[str, str]:
+        return {**self._lean, **lean_cute.leave_out(program)}
+
+    def _reads(self) -> tuple[Path, ...]:
+        return (PRELUDE, *toolchain.find_include_dirs(), *([self._pch] if self._pch.exists() else []))
 
     def _precompiled(self, program: str) -> tuple[str, ...]:
-        return (f"-use-pch={self._pch}",) if self._pch.exists() and not _TENSOR_CORES.search(program) else ()
-
-    def _policy(self, limits: CompileLimits, temporary: Path) -> Policy:
-        return Policy(
-            read=(PRELUDE, *toolchain.find_include_dirs(), *([self._pch] if self._pch.exists() else [])),
-            write=(temporary,),
-            memory_bytes=_address_space_bytes() + limits.memory_bytes + _ADDRESS_SPACE_SLACK_BYTES,
-            cpu_seconds=int(limits.seconds) + 1,
-            file_bytes=limits.memory_bytes,  # the compiler's heap is a file, and grows
-        )
+        usable = self._pch.exists() and lean_cute.leave_out(program) and not _TENSOR_CORES.search(program)
+        return (f"-use-pch={self._pch}",) if usable else ()
 
 
 def _send(fd: int, done: nvrtc.NvrtcResult, level: SandboxLevel, log_bytes: int) -> None:
@@ -203,79 +197,14 @@ def _describe_failure(limit: str, exit_code: int) -> Message:
     return {"limit": limit, "exit_code": exit_code}
 
 
-def _read_answer(fd: int, pid: int, limits: CompileLimits, memory_bytes: int) -> tuple[bytes, str]:
-    """Return the fork's answer and the limit that it exceeded ("", "time", "memory" or "output")."""
-    answer = bytearray()
-    deadline = time.monotonic() + limits.seconds * sandbox.PATIENCE
-    with selectors.DefaultSelector() as selector:
-        selector.register(fd, selectors.EVENT_READ)
-        while True:
-            if _processor_seconds(pid) > limits.seconds or time.monotonic() > deadline:
-                return b"", "time"
-            if _resident_bytes(pid) > memory_bytes:
-                return b"", "memory"
-            if not selector.select(_POLL_S):
-                continue
-            chunk = os.read(fd, 1 << 20)
-            if not chunk:
-                return bytes(answer), ""
-            answer += chunk
-            if len(answer) > _LARGEST_ANSWER_BYTES:
-                return b"", "output"
-
-
-def _close_all_but(kept: int) -> None:
-    for name in os.listdir("/proc/self/fd"):
-        fd = int(name)
-        if fd > 2 and fd != kept:
-            try:
-                os.close(fd)
-            except OSError:
-                continue  # the descriptor of the listing itself
-
-
-def _processor_seconds(pid: int) -> float:
-    """Return the processor time of a child that was not waited for."""
-    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-
-def _resident_bytes(pid: int) -> int:
-    return _read_statm(pid, 1)
-
-
-def _address_space_bytes() -> int:
-    return _read_statm(os.getpid(), 0)
-
-
-def _choose_heap_folder(limits: CompileLimits, folder: Path) -> Path:
-    """Return the folder for a compiler's heap: in memory if enough is free for its limit, otherwise on disk.
-
-    Memory is better, because a process that writes gigabytes to a disk cannot be killed before they are written.
-    """
-    there = _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK)
-    return _SHARED_MEMORY if there and shutil.disk_usage(_SHARED_MEMORY).free > limits.memory_bytes else folder
-
-
-def _read_statm(pid: int, field: int) -> int:
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[field]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove precompiled headers (283 MB each) and heaps of servers that were killed."""
-    old = [(path, path.name) for path in folder.glob("[0-9]*")]
-    old += [(path, path.name.removeprefix(_TEMPORARY).split("-")[0]) for path in _SHARED_MEMORY.glob(f"{_TEMPORARY}*")]
-    for path, pid in old:
-        if not Path(f"/proc/{pid}").exists():
-            shutil.rmtree(path, ignore_errors=True)
-
-
 def main() -> None:
-    """Serve as `python -m cutegen_core.execute.compiler.compile_server ARCH FOLDER [once]`, for `compilation.Compiler`.
+    """Serve as `python -m cutegen_core.execute.compiler.compile_server ARCH FOLDER [HOW]`, for `compilation.Compiler`.
 
-    Where only one program is expected, the prelude is precompiled when a second one comes.
+    HOW is `once` where only one program is expected: the prelude is precompiled when a second one comes. It is
+    `prepares` where the machine has room to prepare for edits.
     """
-    server, once = Server(sys.argv[1], Path(sys.argv[2])), sys.argv[3:] == [ONCE]
+    arch, folder, *how = sys.argv[1:]
+    server, once = Server(arch, Path(folder), prepares=PREPARES in how), ONCE in how
 
     def answer(request: Message) -> Message:
         try:
@@ -284,7 +213,7 @@ def main() -> None:
             return {"machine_error": str(error)}
 
     try:
-        serve(answer, (lambda: None) if once else server.warm_after_first)
+        serve(answer, (lambda: None) if once else server.prepare_for_others)
     finally:
         server.close()
 

@@ -20,16 +20,25 @@ def count_servers() -> int:
     return max(1, min(MOST_SERVERS, len(os.sched_getaffinity(0)) // 2, memory_bytes // (2 * _BYTES_EACH)))
 
 
+def has_room_to_prepare() -> bool:
+    """Tell whether the machine bears a fork that compiles for an edit that may come, beside all that is asked for."""
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return len(os.sched_getaffinity(0)) >= MOST_SERVERS and memory_bytes >= 2 * MOST_SERVERS * _BYTES_EACH
+
+
 class ServerPool:
     """Servers for many threads. A server's process is started by the first request that finds the others busy.
+
+    Args:
+        make: makes the server of a number.
 
     Attributes:
         first: the server of every compile that does not come while another runs.
     """
 
-    def __init__(self, make: Callable[[], Worker], most: int) -> None:
-        self.first = make()
-        self._servers = [self.first, *(make() for _ in range(most - 1))]
+    def __init__(self, make: Callable[[int], Worker], most: int) -> None:
+        self._servers = [make(number) for number in range(most)]
+        self.first = self._servers[0]
         self._idle = set(range(most))
         self._changed = threading.Condition()
 

@@ -10,8 +10,8 @@ import pytest
 from cutegen_core.execute.compiler import compile_server
 from cutegen_core.execute.compiler.collisions import collisions
 from cutegen_core.execute.compiler.compilation import Compiler
-from cutegen_core.execute.compiler.compile_server import CompileLimits
 from cutegen_core.execute.compiler.disassembly import disassemble
+from cutegen_core.execute.compiler.forks import CompileLimits
 from cutegen_core.execute.compiler.nvrtc import Nvrtc
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine import toolchain
