@@ -8,8 +8,8 @@
    The judge is warm, as it is while a person edits; its first start is in the file, too.
 2. Beside it, in the same run, the same kernel through torch's `load_inline` (`load_inline_run`), nothing cached.
 
-With `--reads-s`, a person reads for so long before each edit: the compile server prepares for it meanwhile, on a machine
-with room. With `--timeline`, FILE gets the spans of which the times are made (`timeline`).
+With `--reads-s`, a person reads for so long before each edit: the compile server prepares for it meanwhile, where the
+machine has room. With `--timeline`, FILE gets the spans of which the times are made (`timeline`).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from pathlib import Path
 from cutegen_core.execute.compiler import compile_server, disassembly, lean_cute, ptxas
 from cutegen_core.execute.compiler.compile_log import fold
 from cutegen_core.execute.compiler.demangle import demangle
-from cutegen_core.execute.compiler.forks import CompileLimits
+from cutegen_core.execute.compiler.forks import TEMPORARY, CompileLimits
 from cutegen_core.execute.compiler.includes import check_includes
 from cutegen_core.execute.compiler.macro_probe import Probe, read_answer
 from cutegen_core.execute.compiler.nvrtc import OUT_OF_MEMORY, SUCCESS
@@ -45,6 +45,8 @@ ARCHITECTURES = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a")
 _FORMAT = 2
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _SERVER_START_S = 120.0
+_HEAP_FOLDER = re.compile(rf'"[^"\n]*/{TEMPORARY}[^/"\n]*/')
+"""The folder of the compiler's temporary files, in front of the names of headers that it got as text."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,7 @@ class Compiler:
         kernels = _collect_resources(lowered, usages, {})
         on_code(CompileResult(Status.PASSED, diagnostics, log, kernels, cubin, "", lowered))
         try:
-            sass = disassembly.disassemble(cubin)
+            sass = _HEAP_FOLDER.sub('"', disassembly.disassemble(cubin))
         except WorkerLimitError as limit:
             return CompileResult(Status.COMPILE_LIMIT, diagnostics, log, message=f"{limit} Unroll less.")
         kernels = _collect_resources(lowered, usages, disassembly.split_kernels(sass))

@@ -31,8 +31,7 @@ from typing import Any
 
 from cutegen_core.execute.compiler import lean_cute, nvrtc
 from cutegen_core.execute.compiler.forks import CompileLimits, Fork, remove_leftovers
-from cutegen_core.execute.compiler.parent_header import as_header
-from cutegen_core.execute.compiler.prepared import Prepared
+from cutegen_core.execute.compiler.prepared import PreparedFork, as_header
 from cutegen_core.machine import toolchain
 from cutegen_core.machine.sandbox.policy import SandboxLevel
 from cutegen_core.machine.worker import Message, serve
@@ -80,7 +79,7 @@ class Server:
         self._nvrtc.set_pch_heap(_PCH_HEAP_BYTES)
         self._has_compiled = False
         self._prepares = prepares
-        self._prepared: Prepared | None = None
+        self._prepared: PreparedFork | None = None
         self._parent: tuple[str, Sequence[str], CompileLimits] | None = None
 
     def handle(self, request: Message) -> Message:
@@ -156,7 +155,7 @@ class Server:
             return
         program, names, limits = self._parent
         if header := as_header(program, names):
-            self._prepared = Prepared(
+            self._prepared = PreparedFork(
                 self._nvrtc, program, header, PROLOGUE, PROGRAM_NAME, self._options, self._headers_of(program), _send,
                 self._reads(), limits, self._folder,
             )  # fmt: skip

@@ -1,15 +1,19 @@
 """Have a program's templates instantiated before an edit of it arrives: while a person reads, or a model writes.
 
-1. A fork in the sandbox precompiles the program as a header (`parent_header`), says so, and waits.
+1. A fork in the sandbox precompiles the program as a header, says so, and waits.
 2. The next program that may see that header is compiled in the same fork, which ends then: NVRTC's precompiled headers
    are valid in the process that made them only. Three to seven seconds are saved of a product's five to thirteen.
 3. Only a success counts. Whatever else comes of it, the program is compiled as usual.
+
+In the header the program is part of a namespace of its own, and its kernels are functions that nobody calls. What would
+still reach an edit from there (macros, variables, names in the libraries' namespaces) makes it no such header.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import select
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -17,10 +21,23 @@ from pathlib import Path
 
 from cutegen_core.execute.compiler.forks import CompileLimits, Fork
 from cutegen_core.execute.compiler.nvrtc import Nvrtc, NvrtcResult
-from cutegen_core.execute.compiler.parent_header import fits
 from cutegen_core.machine.sandbox.policy import SandboxLevel
 from cutegen_core.records.errors import MachineError
 
+_DIRECTIVE = re.compile(r"^[ \t]*(?:#|%:|\?\?=)[ \t]*(\w*)(.*)$", re.MULTILINE)
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([<\"][^>\"\n]*[>\"]).*$", re.MULTILINE)
+_HARMLESS = ("include", "line", "pragma")
+_REACHES_OUT = re.compile(
+    r'\bextern\s*"C"|(?<!using\s)\bnamespace\s+(?:cute|cutlass|cuda|std|__\w+)\b|__constant__|__managed__'
+    # A variable of the device: __device__, and no parameter list before the end of the declaration.
+    r"|__device__[^(){};=]*(?:=|;|\[|\{)"
+    # Where a line that looks like a directive may be none, or the other way round.
+    r'|\\\n|\bR"|/\*(?:[^*]|\*(?!/))*[#%]'
+)
+_KERNELS_ONLY = re.compile(
+    r"__(?:launch_bounds|cluster_dims|maxnreg|block_size)__\s*\((?:[^()]|\([^()]*\))*\)|__grid_constant__"
+)
+NAMESPACE = "cutegen_parent"
 HEADER = "cutegen_parent.cuh"
 _PROLOGUE = f"#include <{HEADER}>\n"
 _HEAP_BYTES = 2 << 30
@@ -30,11 +47,37 @@ _IDLE_S = 1800.0
 Send = Callable[[int, NvrtcResult, SandboxLevel, int], None]
 
 
-class Prepared:
+def as_header(program: str, names: Sequence[str]) -> str:
+    """Return the header, or "" where an edit could see more of the program than its templates.
+
+    Args:
+        names: the kernels that are compiled, with template arguments.
+    """
+    directives = {found[1] for found in _DIRECTIVE.finditer(program)}
+    if _REACHES_OUT.search(program) or not directives <= {*_HARMLESS, ""}:
+        return ""
+    body = _DIRECTIVE.sub(lambda found: found[0] if found[1] == "pragma" else "", program)
+    body = _KERNELS_ONLY.sub("", body).replace("__global__", "static __device__")
+    uses = " ".join(f"(void)&{name};" for name in names)
+    includes = "".join(f"#include {name}\n" for name in _INCLUDE.findall(program))
+    return f"{includes}namespace {NAMESPACE} {{\n{body}\nstatic __device__ void use_kernels() {{ {uses} }}\n}}\n"
+
+
+def fits(parent: str, program: str) -> bool:
+    """Tell whether a program sees nothing of the parent's header that it would not see without.
+
+    It includes whatever the parent includes, and declares nothing in the namespaces of libraries, where templates were
+    instantiated before.
+    """
+    return set(_INCLUDE.findall(parent)) <= set(_INCLUDE.findall(program)) and not _REACHES_OUT.search(program)
+
+
+class PreparedFork:
     """A fork that precompiles a program's header from now on.
 
     Args:
-        program: the text that becomes the header, and `header` what `parent_header` makes of it.
+        program: the text that became the header.
+        header: what `as_header` made of it.
         prologue: the line in front of every program.
         headers: those that NVRTC gets as text.
         send: writes a result to the pipe.

@@ -11,7 +11,7 @@ from cutegen_core.execute.compiler import compile_server
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.compiler.compile_server import Server
 from cutegen_core.execute.compiler.forks import CompileLimits
-from cutegen_core.execute.compiler.parent_header import NAMESPACE, as_header, fits
+from cutegen_core.execute.compiler.prepared import NAMESPACE, as_header, fits
 from cutegen_core.kernel.kernel_file import parse
 from tests.execute.compiler.test_compilation import RELU
 from tests.patience import wait_until

@@ -10,6 +10,9 @@ class Server:
 
     closed = False
 
+    def __init__(self, number: int) -> None:
+        self.number = number
+
     def close(self):
         self.closed = True
 
@@ -19,6 +22,7 @@ def test_who_compiles_alone_always_gets_the_first_server():
     for _ in range(3):
         with pool.taken() as server:
             assert server is pool.first
+            assert server.number == 0
     with pool.taken() as one, pool.taken() as two:
         assert one is pool.first
         assert two is not one
@@ -42,7 +46,7 @@ def test_one_more_than_there_are_servers_waits():
 
 def test_closing_ends_every_server():
     made = []
-    pool = ServerPool(lambda: made.append(Server()) or made[-1], 3)
+    pool = ServerPool(lambda number: made.append(Server(number)) or made[-1], 3)
     pool.close()
     assert [server.closed for server in made] == [True] * 3
     assert 1 <= count_servers() <= MOST_SERVERS
