@@ -32,6 +32,7 @@ def served(workspace_home):
         yield server
 
 
+@pytest.mark.thorough
 def test_a_session_whose_steps_are_used_up_goes_on_with_more(served, tmp_path):
     problem = few_runs_file("relu", tmp_path)
     code, ended = said("run", "--problem", problem, "--proposer", "llm", "--auto", "--max-steps", 1)

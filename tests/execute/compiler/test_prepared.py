@@ -86,22 +86,14 @@ def test_what_only_the_parent_includes_is_missed_as_without(server: Server) -> N
     assert "span" in answer["log"]
 
 
-def test_an_edit_that_comes_before_all_is_ready_does_not_wait(server: Server) -> None:
+def test_an_edit_that_comes_before_all_is_ready_does_not_wait_and_nothing_is_left(server: Server) -> None:
     assert ask(server, RELU)["code"] == 0
     server.prepare_for_others()
-    answer = ask(server, RELU.replace("  long base", EDITED))
-    assert answer["code"] == 0
-    assert server._prepared is None
-
-
-def test_nothing_is_left_of_what_was_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_server, "WORTH_PREPARING_S", 0.0)
-    server = Server("sm_90a", tmp_path, prepares=True)
-    prepare(server, RELU)
     assert server._prepared is not None
     fork = server._prepared._fork
-    assert (Path(fork._temporary) / "parent.pch").exists()
-    server.close()
+    assert Path(fork._temporary).exists()
+    assert ask(server, RELU.replace("  long base", EDITED))["code"] == 0
+    assert server._prepared is None
     assert not Path(fork._temporary).exists()
     assert not Path(f"/proc/{fork._pid}").exists()
 

@@ -41,7 +41,7 @@ def seconds(body: str, layers: int, look: str, shared: SharedTools, folder: Path
 
 @pytest.mark.parametrize(
     "body",
-    ["arithmetic", "product", pytest.param("rows", marks=pytest.mark.thorough)],
+    ["arithmetic", *(pytest.param(body, marks=pytest.mark.thorough) for body in ("product", "rows"))],
 )
 def test_a_layer_more_costs_the_same_whatever_is_looked_at(body: str, shared: SharedTools, tmp_path: Path) -> None:
     slow = {}

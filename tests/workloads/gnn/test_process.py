@@ -35,6 +35,7 @@ def test_a_run_writes_progress_epochs_and_a_result(tmp_path):
     assert {"device", "torch", "processors"} <= set(result.machine)
 
 
+@pytest.mark.thorough
 def test_sigterm_leaves_a_checkpoint_and_kill_loses_no_epoch_of_one(tmp_path):
     """Twice the same run, ended in both ways; the third finishes it with the curve of a run that was never ended."""
     kept, told = tmp_path / "checkpoints", {}
