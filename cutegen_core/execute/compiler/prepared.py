@@ -26,7 +26,7 @@ from cutegen_core.records.errors import MachineError
 
 _DIRECTIVE = re.compile(r"^[ \t]*(?:#|%:|\?\?=)[ \t]*(\w*)(.*)$", re.MULTILINE)
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([<\"][^>\"\n]*[>\"]).*$", re.MULTILINE)
-_HARMLESS = ("include", "line", "pragma")
+_HARMLESS = re.compile(r"[ \t]*(?:#|%:)[ \t]*(?:include\b|line\b|pragma[ \t]+unroll\b|$)")
 _REACHES_OUT = re.compile(
     r'\bextern\s*"C"|(?<!using\s)\bnamespace\s+(?:cute|cutlass|cuda|std|__\w+)\b|__constant__|__managed__'
     # A variable of the device: __device__, and no parameter list before the end of the declaration.
@@ -53,8 +53,8 @@ def as_header(program: str, names: Sequence[str]) -> str:
     Args:
         names: the kernels that are compiled, with template arguments.
     """
-    directives = {found[1] for found in _DIRECTIVE.finditer(program)}
-    if _REACHES_OUT.search(program) or not directives <= {*_HARMLESS, ""}:
+    directives = [found[0] for found in _DIRECTIVE.finditer(program)]
+    if _REACHES_OUT.search(program) or not all(map(_HARMLESS.match, directives)):
         return ""
     body = _DIRECTIVE.sub(lambda found: found[0] if found[1] == "pragma" else "", program)
     body = _KERNELS_ONLY.sub("", body).replace("__global__", "static __device__")
@@ -97,7 +97,10 @@ class PreparedFork:
             with suppress(MachineError):  # a program that is no such header
                 nvrtc.create_pch(_PROLOGUE, name, options, made, own)
                 os.write(writing, _READY)
-                if request := _wait_for_request(asking):
+                request = _wait_for_request(asking)
+                if not request:
+                    made.unlink()
+                else:
                     text, names, log_bytes = json.loads(request)
                     done = nvrtc.compile(_PROLOGUE + text, name, [*options, f"-use-pch={made}"], names, own)
                     send(writing, done, level, log_bytes)
