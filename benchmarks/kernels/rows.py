@@ -103,6 +103,11 @@ _MEGABYTE: Sequence[Params] = ({}, {"TEAM": 22}, {"TEAM": 16})
 """As chosen, and teams of two sizes."""
 _ONE_ROW: Sequence[Params] = ({}, {"TEAM": 6}, {"TEAM": 4})
 """The same of shorter rows."""
+_VECTORS: Sequence[Params] = (
+    {}, {"BLOCK": 512, "ITEMS": 2}, {"BLOCK": 512, "ITEMS": 1}, {"BLOCK": 256, "ITEMS": 1}, {"BLOCK": 128, "ITEMS": 1},
+    {"BLOCK": 128, "ITEMS": 2},
+)  # fmt: skip
+"""Vectors in flight: a block's threads, and those of a thread."""
 _BLOCKS: Sequence[Params] = ({}, {"BLOCK": 256}, {"BLOCK": 128})
 _LAYER: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 _CHANNEL: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
@@ -116,16 +121,17 @@ CASES: Sequence[RowsCase] = (
     _attention("attention-fp32-64", "2 16 2048 64", "float32"),
     _attention("attention-fp32-128-causal", "2 16 2048 128", "float32", causal=True),
     _attention("attention-fp32-1024", "8 16 512 1024", "float32"),
-    _rows("relu", "torch.relu(x)", "16384 32768"),
-    _rows("relu-odd", "torch.relu(x)", "16385 32767"),
-    _rows("relu-fp16", "torch.relu(x)", "32768 32768", x="torch.randn(A, B, dtype=torch.float16)"),
-    _rows("gelu", "F.gelu(x)", "16384 32768"),
+    _rows("relu", "torch.relu(x)", "16384 32768", _VECTORS),
+    _rows("relu-small", "torch.relu(x)", "16384 4096", _VECTORS),
+    _rows("relu-odd", "torch.relu(x)", "16385 32767", _VECTORS),
+    _rows("relu-fp16", "torch.relu(x)", "32768 32768", _VECTORS, x="torch.randn(A, B, dtype=torch.float16)"),
+    _rows("gelu", "F.gelu(x)", "16384 32768", _VECTORS),
     _rows("sigmoid-odd", "torch.sigmoid(x)", "16383 32769"),
     _rows("new-gelu", "0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * torch.pow(x, 3))))", "8192 8192"),
     _rows("bias-silu", "F.silu(x + b)", "32768 8192", ({}, {"ITEMS": 2}, {"ITEMS": 4}, {"BLOCK": 256}, {"ONCE": 2}),
           b="torch.randn(B)"),
     _rows("bias-silu-odd", "F.silu(x + b)", "32768 8191", b="torch.randn(B)"),
-    _rows("add", "x + y", "16384 16384", y="torch.randn(A, B)"),
+    _rows("add", "x + y", "16384 16384", _VECTORS, y="torch.randn(A, B)"),
     _rows("embedding", "F.embedding(i, x) * 32", "131072 1024", i="torch.randperm(A)"),
     _rows("gather", "torch.gather(x, 1, i) * 2", "65536 1024", i="torch.randint(0, B, (A, B))"),
     _rows("softmax-4096", "torch.softmax(x, -1)", "65536 4096"),

@@ -33,8 +33,8 @@ def elementwise_vector(region: Region, name: str, naming: Naming, suffix: str) -
 def elementwise_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     piece, k = RegionText(suffix), ElementwiseKernel(region, name, naming)
     p = {
-        "BLOCK": piece.param("BLOCK", 512, *THREADS),
-        "ITEMS": piece.param("ITEMS", 2, 1, 2, 4, 8),
+        "BLOCK": piece.param("BLOCK", 256, *THREADS),
+        "ITEMS": piece.param("ITEMS", 1, 1, 2, 4, 8),
     }
     piece.code = k.pointwise + "\n" + render("elementwise_vector.cu.j2", k=k, p=p)
     grid = f"ceil_div({k.n}, {p['BLOCK']} * {p['ITEMS']} * {k.width})"
