@@ -158,9 +158,8 @@ class Compiler:
         if result is None:
             answer, differing = self._ask(program, plain, names), frozenset[str]()
             if answer["limit"] == "time" or _was_killed(answer, self.limits):
-                answer = self._ask(
-                    program, plain, names
-                )  # once more, since others may have slowed the machine, or filled it
+                # Once more, since others may have slowed the machine, or filled it.
+                answer = self._ask(program, plain, names)
             if _was_killed(answer, self.limits):
                 raise MachineError(sandbox.killed_from_outside("the compiler"))
             if probe.below and answer.get("log_bytes", self.limits.log_bytes + 1) <= self.limits.log_bytes:

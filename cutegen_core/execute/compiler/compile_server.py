@@ -99,8 +99,7 @@ class Server:
     def warm(self) -> None:
         """Precompile the prelude, unless that is done."""
         if not self._pch.exists():
-            headers = {**self._lean, **lean_cute.leave_out(PROLOGUE)}
-            self._nvrtc.create_pch(PROLOGUE, PROGRAM_NAME, self._options, self._pch, headers)
+            self._nvrtc.create_pch(PROLOGUE, PROGRAM_NAME, self._options, self._pch, self._headers_of(PROLOGUE))
 
     def prepare_for_others(self) -> None:
         """Precompile the prelude once a program was compiled, and begin to prepare for an edit of that program.

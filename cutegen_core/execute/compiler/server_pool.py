@@ -16,14 +16,16 @@ _BYTES_EACH = 4 << 30
 
 def count_servers() -> int:
     """Return how many servers this machine bears: half its processors, since pages and executors need some, too."""
-    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(MOST_SERVERS, len(os.sched_getaffinity(0)) // 2, memory_bytes // (2 * _BYTES_EACH)))
+    return max(1, min(MOST_SERVERS, len(os.sched_getaffinity(0)) // 2, _memory_bytes() // (2 * _BYTES_EACH)))
 
 
 def has_room_to_prepare() -> bool:
     """Tell whether the machine bears a fork that compiles for an edit that may come, beside all that is asked for."""
-    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return len(os.sched_getaffinity(0)) >= MOST_SERVERS and memory_bytes >= 2 * MOST_SERVERS * _BYTES_EACH
+    return len(os.sched_getaffinity(0)) >= MOST_SERVERS and _memory_bytes() >= 2 * MOST_SERVERS * _BYTES_EACH
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 class ServerPool:

@@ -238,7 +238,7 @@ def test_pointwise_operations_are_right(name: str, shared: SharedTools, tmp_path
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", [*list(OTHERS)[:-1], pytest.param("the largest of a row", marks=pytest.mark.thorough)])
 def test_other_operations_are_right(name: str, every: bool, shared: SharedTools, tmp_path: Path) -> None:
-    """Of each operation the last kernel on awkward sizes; or the first one, too, on both."""
+    """Try the last kernel of each operation on awkward sizes; or the first one, too, on both."""
     made = case(OTHERS[name], {"R": 32, "C": 32}, {"R": 18, "C": 18})
     first, *_, last = variants_of(made, shared, tmp_path)
     kernels, workloads = ((first, last), made.workloads[:2]) if every else ((last,), made.workloads[1:2])
