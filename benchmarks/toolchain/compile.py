@@ -100,8 +100,8 @@ def _nvrtc(kernel: KernelFile) -> None:
     child = os.fork()
     if child == 0:
         compiler = nvrtc.Nvrtc(toolchain.find_nvrtc(), toolchain.find_nvrtc_builtins())
-        program = compile_server.PROLOGUE + kernel.to_cpp()
-        done = compiler.compile(program, "x.cu", compile_server.compile_options(ARCH), kernel.kernel_names())
+        program = nvrtc.NvrtcProgram(compile_server.PROLOGUE + kernel.to_cpp(), "x.cu", kernel.kernel_names())
+        done = compiler.compile(program, compile_server.compile_options(ARCH))
         os._exit(0 if done.code == nvrtc.SUCCESS else 1)
     assert os.waitpid(child, 0)[1] == 0
 

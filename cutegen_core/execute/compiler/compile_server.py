@@ -25,12 +25,13 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from cutegen_core.execute.compiler import lean_cute, nvrtc
-from cutegen_core.execute.compiler.forks import CompileLimits, Fork, remove_leftovers
+from cutegen_core.execute.compiler.forks import CompileLimits, Fork, Work, remove_leftovers
+from cutegen_core.execute.compiler.nvrtc import NvrtcProgram
 from cutegen_core.execute.compiler.prepared import PreparedFork, as_header
 from cutegen_core.machine import toolchain
 from cutegen_core.machine.sandbox.policy import SandboxLevel
@@ -80,7 +81,7 @@ class Server:
         self._has_compiled = False
         self._prepares = prepares
         self._prepared: PreparedFork | None = None
-        self._parent: tuple[str, Sequence[str], CompileLimits] | None = None
+        self._parent: tuple[NvrtcProgram, CompileLimits] | None = None
 
     def handle(self, request: Message) -> Message:
         if request["op"] == "warm":
@@ -90,16 +91,16 @@ class Server:
             self.warm()
         self._has_compiled = True
         names, limits = request["names"], CompileLimits(**request["limits"])
-        answer = self._compile(request["program"], names, limits)
+        answer = self._compile(self._program(request["program"], names), limits)
         worth = answer.get("prepared") or answer["seconds"] > WORTH_PREPARING_S
         if self._prepares and worth and answer.get("code") == nvrtc.SUCCESS:
-            self._parent = (request["plain"], names, limits)
+            self._parent = (self._program(request["plain"], names), limits)
         return answer
 
     def warm(self) -> None:
         """Precompile the prelude, unless that is done."""
         if not self._pch.exists():
-            self._nvrtc.create_pch(PROLOGUE, PROGRAM_NAME, self._options, self._pch, self._headers_of(PROLOGUE))
+            self._nvrtc.create_pch(self._program(""), self._options, self._pch)
 
     def prepare_for_others(self) -> None:
         """Precompile the prelude once a program was compiled, and begin to prepare for an edit of that program.
@@ -116,17 +117,16 @@ class Server:
             self._prepared.end()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _compile(self, program: str, names: Sequence[str], limits: CompileLimits) -> Message:
+    def _compile(self, program: NvrtcProgram, limits: CompileLimits) -> Message:
         started = time.monotonic()
-        if answer := self._compile_prepared(program, names, limits):
+        if answer := self._compile_prepared(program, limits):
             return answer | {"seconds": time.monotonic() - started}
 
         def work(writing: int, level: SandboxLevel, _: Path) -> None:
-            options = [*self._options, *self._precompiled(program)]
-            done = self._nvrtc.compile(PROLOGUE + program, PROGRAM_NAME, options, names, self._headers_of(program))
-            _send(writing, done, level, limits.log_bytes)
+            options = [*self._options, *self._precompiled(program.text)]
+            _send(writing, self._nvrtc.compile(program, options), level, limits.log_bytes)
 
-        fork = Fork(work, self._reads(), limits, self._folder)
+        fork = self._start(work, limits)
         try:
             sent, limit = fork.read(limits)
         finally:
@@ -136,14 +136,14 @@ class Server:
             return spent | _decode_answer(sent)
         return spent | _describe_failure(limit, exit_code)
 
-    def _compile_prepared(self, program: str, names: Sequence[str], limits: CompileLimits) -> Message:
+    def _compile_prepared(self, program: NvrtcProgram, limits: CompileLimits) -> Message:
         """Return the answer of the fork that is prepared for an edit, if there is one and it succeeds; else nothing."""
         prepared, self._prepared = self._prepared, None
         if prepared is None:
             return {}
         if not prepared.is_ready():
             self._parent = None
-        sent, peak_bytes = prepared.compile(program, names, limits, self._headers_of(program))
+        sent, peak_bytes = prepared.compile(program, limits)
         answer = _decode_answer(sent) if sent else {}
         whole = answer.get("code") == nvrtc.SUCCESS and answer["log_bytes"] <= limits.log_bytes
         return answer | {"peak_bytes": peak_bytes, "prepared": True} if whole else {}
@@ -152,18 +152,17 @@ class Server:
         """Begin to precompile the templates of the last program that was worth it, for an edit of it."""
         if self._prepared or not self._parent:
             return
-        program, names, limits = self._parent
-        if header := as_header(program, names):
-            self._prepared = PreparedFork(
-                self._nvrtc, program, header, PROLOGUE, PROGRAM_NAME, self._options, self._headers_of(program), _send,
-                self._reads(), limits, self._folder,
-            )  # fmt: skip
+        program, limits = self._parent
+        if header := as_header(program.text, program.names):
+            self._prepared = PreparedFork(self._nvrtc, program, header, self._options, limits, self._start, _send)
 
-    def _headers_of(self, program: str) -> dict[str, str]:
-        return {**self._lean, **lean_cute.leave_out(program)}
+    def _start(self, work: Work, limits: CompileLimits, keeps: Collection[int] = ()) -> Fork:
+        reads = (PRELUDE, *toolchain.find_include_dirs(), *([self._pch] if self._pch.exists() else []))
+        return Fork(work, reads, limits, self._folder, keeps)
 
-    def _reads(self) -> tuple[Path, ...]:
-        return (PRELUDE, *toolchain.find_include_dirs(), *([self._pch] if self._pch.exists() else []))
+    def _program(self, text: str, names: Sequence[str] = ()) -> NvrtcProgram:
+        headers = {**self._lean, **lean_cute.leave_out(text)}
+        return NvrtcProgram(PROLOGUE + text, PROGRAM_NAME, names, headers)
 
     def _precompiled(self, program: str) -> tuple[str, ...]:
         usable = self._pch.exists() and lean_cute.leave_out(program) and not _TENSOR_CORES.search(program)

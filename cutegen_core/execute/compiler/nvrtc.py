@@ -9,13 +9,28 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cutegen_core.records.errors import MachineError
 
 SUCCESS, OUT_OF_MEMORY = 0, 1
-NO_HEADERS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True)
+class NvrtcProgram:
+    """A program to compile.
+
+    Attributes:
+        name: the file that messages name.
+        names: its kernels, with template arguments.
+        headers: name -> text of headers that are included instead of the files of these names.
+    """
+
+    text: str
+    name: str
+    names: Sequence[str] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,41 +65,32 @@ class Nvrtc:
         """Set the size of the heap for precompiled headers; call it before the first compile."""
         self._call("nvrtcSetPCHHeapSize", ctypes.c_size_t(size_bytes))
 
-    def compile(
-        self,
-        source: str,
-        name: str,
-        options: Sequence[str],
-        names: Sequence[str] = (),
-        headers: Mapping[str, str] = NO_HEADERS,
-    ) -> NvrtcResult:
+    def compile(self, program: NvrtcProgram, options: Sequence[str]) -> NvrtcResult:
         """Compile one program to a cubin. An error in the program is a result.
-
-        Args:
-            headers: name -> text of headers that are included instead of the files of these names.
 
         Raises:
             MachineError: NVRTC itself fails.
         """
-        with self._program(source, name, headers) as program:
-            for expression in names:
-                self._call("nvrtcAddNameExpression", program, expression.encode())
+        with self._open(program) as handle:
+            for expression in program.names:
+                self._call("nvrtcAddNameExpression", handle, expression.encode())
             encoded = [option.encode() for option in options]
             array = (ctypes.c_char_p * len(encoded))(*encoded)
-            code = self._library.nvrtcCompileProgram(program, len(encoded), array)
-            log = self._bytes("nvrtcGetProgramLog", program).rstrip(b"\0").decode(errors="replace")
+            code = self._library.nvrtcCompileProgram(handle, len(encoded), array)
+            log = self._bytes("nvrtcGetProgramLog", handle).rstrip(b"\0").decode(errors="replace")
             if code != SUCCESS:
                 return NvrtcResult(code, log, b"", {})
-            lowered = {expression: self._lowered(program, expression) for expression in names}
-            return NvrtcResult(code, log, self._bytes("nvrtcGetCUBIN", program), lowered)
+            lowered = {expression: self._lowered(handle, expression) for expression in program.names}
+            return NvrtcResult(code, log, self._bytes("nvrtcGetCUBIN", handle), lowered)
 
-    def create_pch(self, source: str, name: str, options: Sequence[str], pch: Path, headers: Mapping[str, str]) -> None:
-        """Precompile headers into `pch`, valid only in this process and its forks and with the same options.
+    def create_pch(self, program: NvrtcProgram, options: Sequence[str], pch: Path) -> None:
+        """Precompile what a program includes into `pch`, valid only in this process and its forks and with the same
+        options.
 
         Raises:
-            MachineError: NVRTC cannot precompile them.
+            MachineError: NVRTC cannot precompile it.
         """
-        made = self.compile(source, name, [*options, f"-create-pch={pch}"], headers=headers)
+        made = self.compile(program, [*options, f"-create-pch={pch}"])
         if made.code != SUCCESS or not pch.exists():
             raise MachineError(
                 f"the headers could not be precompiled (NVRTC result {made.code}). The packages of the toolchain may "
@@ -92,28 +98,27 @@ class Nvrtc:
             )
 
     @contextmanager
-    def _program(self, source: str, name: str, headers: Mapping[str, str]) -> Iterator[ctypes.c_void_p]:
-        program, count = ctypes.c_void_p(), len(headers)
-        texts = (ctypes.c_char_p * count)(*(text.encode() for text in headers.values()))
-        names = (ctypes.c_char_p * count)(*(header.encode() for header in headers))
-        self._call(
-            "nvrtcCreateProgram", ctypes.byref(program), source.encode(), name.encode(), count, texts, names
-        )  # fmt: skip
+    def _open(self, program: NvrtcProgram) -> Iterator[ctypes.c_void_p]:
+        handle, count = ctypes.c_void_p(), len(program.headers)
+        texts = (ctypes.c_char_p * count)(*(text.encode() for text in program.headers.values()))
+        names = (ctypes.c_char_p * count)(*(header.encode() for header in program.headers))
+        source, name = program.text.encode(), program.name.encode()
+        self._call("nvrtcCreateProgram", ctypes.byref(handle), source, name, count, texts, names)
         try:
-            yield program
+            yield handle
         finally:
-            self._call("nvrtcDestroyProgram", ctypes.byref(program))
+            self._call("nvrtcDestroyProgram", ctypes.byref(handle))
 
-    def _lowered(self, program: ctypes.c_void_p, expression: str) -> str:
+    def _lowered(self, handle: ctypes.c_void_p, expression: str) -> str:
         name = ctypes.c_char_p()
-        self._call("nvrtcGetLoweredName", program, expression.encode(), ctypes.byref(name))
+        self._call("nvrtcGetLoweredName", handle, expression.encode(), ctypes.byref(name))
         return (name.value or b"").decode()
 
-    def _bytes(self, getter: str, program: ctypes.c_void_p) -> bytes:
+    def _bytes(self, getter: str, handle: ctypes.c_void_p) -> bytes:
         size = ctypes.c_size_t()
-        self._call(f"{getter}Size", program, ctypes.byref(size))
+        self._call(f"{getter}Size", handle, ctypes.byref(size))
         buffer = ctypes.create_string_buffer(size.value)
-        self._call(getter, program, buffer)
+        self._call(getter, handle, buffer)
         return buffer.raw
 
     def _call(self, function: str, *arguments: object) -> None:

@@ -15,12 +15,13 @@ import json
 import os
 import re
 import select
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from cutegen_core.execute.compiler.forks import CompileLimits, Fork
-from cutegen_core.execute.compiler.nvrtc import Nvrtc, NvrtcResult
+from cutegen_core.execute.compiler.forks import CompileLimits, Fork, Work
+from cutegen_core.execute.compiler.nvrtc import Nvrtc, NvrtcProgram, NvrtcResult
 from cutegen_core.machine.sandbox.policy import SandboxLevel
 from cutegen_core.records.errors import MachineError
 
@@ -45,6 +46,7 @@ _READY = b"+"
 _IDLE_S = 1800.0
 
 Send = Callable[[int, NvrtcResult, SandboxLevel, int], None]
+Start = Callable[[Work, CompileLimits, Collection[int]], Fork]
 
 
 def as_header(program: str, names: Sequence[str]) -> str:
@@ -76,49 +78,50 @@ class PreparedFork:
     """A fork that precompiles a program's header from now on.
 
     Args:
-        program: the text that became the header.
+        parent: the program, which begins with the prologue.
         header: what `as_header` made of it.
-        prologue: the line in front of every program.
-        headers: those that NVRTC gets as text.
+        start: starts a fork of the server, with limits, which keeps some descriptors.
         send: writes a result to the pipe.
     """
 
     def __init__(
-        self, nvrtc: Nvrtc, program: str, header: str, prologue: str, name: str, options: Sequence[str],
-        headers: Mapping[str, str], send: Send, reads: Collection[Path], limits: CompileLimits, folder: Path,
+        self, nvrtc: Nvrtc, parent: NvrtcProgram, header: str, options: Sequence[str], limits: CompileLimits,
+        start: Start, send: Send,
     ) -> None:  # fmt: skip
-        self._parent, self._headers, self._is_ready = program, headers, False
-        own = {**headers, HEADER: prologue + header}
+        self._parent, self._is_ready = parent, False
+        own = {**parent.headers, HEADER: header}
         asking, self._asking = os.pipe()
 
         def work(writing: int, level: SandboxLevel, temporary: Path) -> None:
             made = temporary / "parent.pch"
             nvrtc.set_pch_heap(_HEAP_BYTES)
             with suppress(MachineError):  # a program that is no such header
-                nvrtc.create_pch(_PROLOGUE, name, options, made, own)
+                nvrtc.create_pch(replace(parent, text=_PROLOGUE, names=(), headers=own), options, made)
                 os.write(writing, _READY)
                 request = _wait_for_request(asking)
                 if not request:
                     made.unlink()
                 else:
                     text, names, log_bytes = json.loads(request)
-                    done = nvrtc.compile(_PROLOGUE + text, name, [*options, f"-use-pch={made}"], names, own)
-                    send(writing, done, level, log_bytes)
+                    edit = replace(parent, text=_PROLOGUE + text, names=names, headers=own)
+                    send(writing, nvrtc.compile(edit, [*options, f"-use-pch={made}"]), level, log_bytes)
 
         twice = CompileLimits(2 * limits.seconds, limits.memory_bytes + _HEAP_BYTES, limits.log_bytes)
         try:
-            self._fork = Fork(work, reads, twice, folder, keeps=(asking,))
+            self._fork = start(work, twice, (asking,))
         finally:
             os.close(asking)
 
-    def compile(
-        self, program: str, names: Sequence[str], limits: CompileLimits, headers: Mapping[str, str]
-    ) -> tuple[bytes, int]:
-        """Return what the fork sends, and its largest memory in bytes; nothing if it is not ready for this program."""
+    def compile(self, program: NvrtcProgram, limits: CompileLimits) -> tuple[bytes, int]:
+        """Return what the fork sends, and its largest memory in bytes; nothing if it is not ready for this program.
+
+        Args:
+            program: begins with the prologue, too.
+        """
         answer, limit = b"", ""
-        if self.is_ready() and headers == self._headers and fits(self._parent, program):
+        if self.is_ready() and program.headers == self._parent.headers and fits(self._parent.text, program.text):
             with suppress(BrokenPipeError), os.fdopen(self._asking, "wb") as pipe:
-                pipe.write(json.dumps((program, names, limits.log_bytes)).encode())
+                pipe.write(json.dumps((program.text, program.names, limits.log_bytes)).encode())
             self._asking = -1
             answer, limit = self._fork.read(limits)
         _, peak_bytes = self.end()

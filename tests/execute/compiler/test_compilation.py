@@ -12,7 +12,7 @@ from cutegen_core.execute.compiler.collisions import collisions
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.compiler.disassembly import disassemble
 from cutegen_core.execute.compiler.forks import CompileLimits
-from cutegen_core.execute.compiler.nvrtc import Nvrtc
+from cutegen_core.execute.compiler.nvrtc import Nvrtc, NvrtcProgram
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine import toolchain
 from cutegen_core.machine.sandbox import sandbox
@@ -248,9 +248,8 @@ def test_lean_headers_make_the_same_code(compiler, name):
     kernel = parse((ROOT / "tests" / "data" / "kernels" / f"{name}.cu").read_text())
     nvrtc = Nvrtc(toolchain.find_nvrtc(), toolchain.find_nvrtc_builtins())
     options = compile_server.compile_options(compiler.arch)
-    plain = nvrtc.compile(
-        compile_server.PROLOGUE + kernel.to_cpp(), compile_server.PROGRAM_NAME, options, kernel.kernel_names()
-    )
+    program = compile_server.PROLOGUE + kernel.to_cpp()
+    plain = nvrtc.compile(NvrtcProgram(program, compile_server.PROGRAM_NAME, kernel.kernel_names()), options)
     lean = compiler.compile(kernel).sass
     assert [line for line in lean.splitlines() if "//##" not in line] == [
         line for line in disassemble(plain.cubin).splitlines() if "//##" not in line

@@ -7,7 +7,7 @@ from math import prod
 import pytest
 
 from cutegen_core.execute.compiler import compile_server, lean_cute
-from cutegen_core.execute.compiler.nvrtc import Nvrtc
+from cutegen_core.execute.compiler.nvrtc import Nvrtc, NvrtcProgram
 from cutegen_core.machine import toolchain
 
 FACTORS = (1, 2, 3, 4, 6, 8, 16)
@@ -126,7 +126,7 @@ def _compile(program: str) -> str:
     nvrtc = Nvrtc(toolchain.find_nvrtc(), toolchain.find_nvrtc_builtins())
     own = "".join(f"#include <{header.name}>\n" for header in lean_cute.HEADERS) + "using namespace cute;\n"
     options = (*compile_server.compile_options("sm_90a"), "--fdevice-syntax-only")
-    return nvrtc.compile(compile_server.PROLOGUE + own + program, "layouts.cu", options).log
+    return nvrtc.compile(NvrtcProgram(compile_server.PROLOGUE + own + program, "layouts.cu"), options).log
 
 
 @pytest.mark.parametrize("count", [6, pytest.param(100, marks=pytest.mark.thorough)])

@@ -20,9 +20,16 @@ DEVICE = choose_device("sm_90a")
 
 
 def problem(
-    forward: str, sizes: Mapping[str, int], awkward: Mapping[str, int], init: str = "pass", **inputs: str
-) -> Problem:
-    """Return a reference in KernelBench's shape with two small workloads; `inputs`: name -> the code that draws it."""
+    forward: str, sizes: Mapping[str, int], awkward: Mapping[str, int], init: str = "pass", lines: Sequence[str] = (),
+    **inputs: str,
+) -> Problem:  # fmt: skip
+    """Return a reference in KernelBench's shape with two small workloads.
+
+    Args:
+        forward: what it returns, as code.
+        lines: of its body before that.
+        inputs: name -> the code that draws it.
+    """
     source = "\n".join([
         "import torch, torch.nn as nn, torch.nn.functional as F",
         *(f"{name} = {value}" for name, value in sizes.items()),
@@ -31,6 +38,7 @@ def problem(
         "        super().__init__()",
         f"        {init}",
         f"    def forward(self, {', '.join(inputs)}):",
+        *(f"        {line}" for line in lines),
         f"        return {forward}",
         "def get_inputs():",
         f"    return [{', '.join(inputs.values())}]",

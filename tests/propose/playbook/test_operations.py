@@ -96,10 +96,6 @@ OTHERS = {
         "torch.rot90(x, -1), torch.rot90(x[None] + 1, 2, (1, 2)), x * torch.linspace(-1, 0.5, x.shape[1]), "
         "torch.linspace(0, 1, 7) + 0, torch.linspace(2, 3, 1) * 2"
     ),
-    "contracted": (
-        "torch.tensordot(x, y, dims=([1], [1])), torch.tensordot(x[None], y, dims=([2, 1], [1, 0])) * 2, "
-        "torch.linalg.multi_dot([x, y.t(), p]), torch.linalg.multi_dot([x, y.t(), p, w])"
-    ),
     "distances": "torch.cdist(x, y) + 1, torch.cdist(x[None], y[None, : R // 2], p=1.0)",
     "drawn out and shuffled": (
         "F.interpolate(x[None, None], scale_factor=2) * 2, F.interpolate(x[None], size=4 * C), "
@@ -128,6 +124,10 @@ OTHERS = {
     "the largest of a row": "x.topk(3), torch.softmax(y, 1).topk(2, 0, largest=False)[0]",
 }
 FORMS = {
+    "contracted": (
+        "torch.tensordot(x, y, dims=([1], [1])), torch.tensordot(x[None], y, dims=([2, 1], [1, 0])) * 2, "
+        "torch.linalg.multi_dot([x, y.t(), p]), torch.linalg.multi_dot([x, y.t(), p, w])"
+    ),
     "parts, put together": (
         "x[:, 1:].reshape(-1) * 2, torch.cumsum(x[1:, :-2].flatten(), 0), x[:, ::2].reshape(-1).sum(), "
         "F.cross_entropy(x[:, 2:-1].reshape(-1, 1, C - 3).squeeze(1), (i[:, 0] % 3).abs())"

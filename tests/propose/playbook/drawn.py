@@ -1,0 +1,251 @@
+"""Draw references at random: programs of a few lines, over everything the playbook has families for.
+
+Shapes are tuples of code ("R", "(R + 1)", "(R * C)"), so that one program is right for all sizes of a problem. Values
+stay near one, so that rounding cannot grow; what is compared is never nearly equal by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
+
+from cutegen_core.records.problem import Problem
+from tests.propose.playbook.right import problem
+
+SIZES = {"N": (3, 6, 8), "R": (8, 10, 12, 16), "C": (16, 20, 24, 32)}
+AWKWARD = {"N": (1, 2, 5), "R": (6, 7, 9), "C": (12, 13, 15, 33)}
+POINTWISE = (
+    "torch.tanh({0})", "torch.sigmoid({0})", "F.relu({0})", "F.gelu({0})", "F.silu({0})", "torch.sin({0})", "{0}.abs()",
+    "-{0}", "{0} * 0.5", "{0} + 1", "1 - {0}", "torch.exp(-{0}.abs())", "torch.sqrt({0}.abs() + 0.5)", "{0}.clamp(-1, 0.7)",
+    "torch.log1p({0}.abs())", "F.leaky_relu({0}, 0.1)", "F.softplus({0})", "{0} / (1 + {0}.abs())", "{0} ** 2 / 4",
+)  # fmt: skip
+BINARY = (
+    "{0} + {1}", "{0} - {1}", "{0} * {1}", "torch.maximum({0}, {1})", "{0} / (1 + {1}.abs())",
+    "torch.where({0} > {1}, {0}, {1} * 0.5)", "{0}.masked_fill({1} > 0.3, -0.4)", "torch.lerp({0}, {1}, 0.3)",
+    "torch.minimum({0}, {1})", "torch.addcmul({0}, {0}, {1}, value=0.5)", "torch.atan2({0}, {1}.abs() + 1)",
+)  # fmt: skip
+REDUCTIONS = ("mean", "amax", "amin", "logsumexp", "norm", "sum", "var")
+LOSSES = ("F.mse_loss({0}, {1})", "F.smooth_l1_loss({0}, {1})", "F.l1_loss({0}, {1}, reduction='sum') / 64")
+
+
+class Term(NamedTuple):
+    """A tensor of floats in a program: its name, and its extents as code."""
+
+    name: str
+    dims: tuple[str, ...]
+
+
+@dataclass
+class Program:
+    """A program that is being drawn.
+
+    Attributes:
+        inputs: name -> the code that draws it.
+        lines: of the body of `forward`.
+    """
+
+    chance: Random
+    inputs: dict[str, str] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    terms: list[Term] = field(default_factory=list)
+
+    def input(self, dims: Sequence[str]) -> Term:
+        """Add an input of this shape."""
+        name = f"x{len(self.inputs)}"
+        self.inputs[name] = f"torch.randn([{', '.join(dims)}])"
+        self.terms.append(Term(name, tuple(dims)))
+        return self.terms[-1]
+
+    def line(self, code: str, dims: Sequence[str]) -> Term:
+        """Add a line that computes a tensor of this shape."""
+        name = f"t{len(self.lines)}"
+        self.lines.append(f"{name} = {code}")
+        self.terms.append(Term(name, tuple(dims)))
+        return self.terms[-1]
+
+    def beside(self, term: Term) -> Term:
+        """Return an operand that broadcasts with `term`: one that is there already, or an input of its own."""
+        fitting = [other for other in self.terms if other != term and _fits(other.dims, term.dims)]
+        if fitting and self.chance.random() < 0.7:
+            return self.chance.choice(fitting)
+        dims = [dim if self.chance.random() < 0.7 else "1" for dim in term.dims]
+        return self.input(dims[self.chance.choice((0, 0, 0, min(1, len(dims) - 1))) :] if dims else dims)
+
+
+def _fits(dims: tuple[str, ...], into: tuple[str, ...]) -> bool:
+    """Tell whether a shape broadcasts to another."""
+    return len(dims) <= len(into) and all(a in (b, "1") for a, b in zip(dims[::-1], into[::-1], strict=False))
+
+
+def draw(seed: int) -> Problem:
+    """Return the problem of this number."""
+    chance = Random(seed)
+    program = Program(chance)
+    program.input(chance.choice((("R", "C"), ("N", "R", "C"), ("N", "R", "C"), ("C",), ("N", "4", "R", "C"))))
+    for _ in range(chance.randint(2, 6)):
+        term = chance.choice(program.terms[-2:])
+        chance.choice(_MOVES)(program, term)
+    returned = [program.terms[-1], *chance.sample(program.terms, chance.choice((0, 0, 1)))]
+    names = list(dict.fromkeys(term.name for term in returned if term.name not in program.inputs))
+    sizes = {name: chance.choice(values) for name, values in SIZES.items()}
+    awkward = {name: chance.choice(values) for name, values in AWKWARD.items()}
+    return problem(", ".join(names), sizes, awkward, lines=program.lines, **program.inputs)
+
+
+def _pointwise(program: Program, term: Term) -> None:
+    program.line(program.chance.choice(POINTWISE).format(term.name), term.dims)
+
+
+def _binary(program: Program, term: Term) -> None:
+    other = program.beside(term)
+    program.line(program.chance.choice(BINARY).format(term.name, other.name), term.dims)
+
+
+def _reduce(program: Program, term: Term) -> None:
+    if not term.dims:
+        return _pointwise(program, term)
+    count = program.chance.choice((1, 1, 1, 2, len(term.dims)))
+    where = sorted(program.chance.sample(range(len(term.dims)), min(count, len(term.dims))))
+    keep = program.chance.random() < 0.5
+    kind = program.chance.choice(REDUCTIONS)
+    more = {"var": ", correction=0"}.get(kind, "")
+    axes = [axis - len(term.dims) if program.chance.random() < 0.5 else axis for axis in where]
+    dims = [("1" if k in where else dim) for k, dim in enumerate(term.dims) if keep or k not in where]
+    code = f"{term.name}.{kind}(dim={tuple(axes)}{more}, keepdim={keep})"
+    made = program.line(code + (" / 8" if kind == "sum" else ""), dims)
+    if program.chance.random() < 0.6:
+        back = made.name if keep else _with_ones(made.name, where)
+        code = program.chance.choice(("{0} - {1}", "{0} * {1}", "{0} / (1 + {1}.abs())", "torch.where({0} > {1}, {0}, 0)"))
+        program.line(code.format(term.name, back), term.dims)
+    return None
+
+
+def _with_ones(name: str, where: Sequence[int]) -> str:
+    return name + "".join(f".unsqueeze({k})" for k in where)
+
+
+def _rowwise(program: Program, term: Term) -> None:
+    if not term.dims:
+        return _pointwise(program, term)
+    axis = program.chance.randrange(len(term.dims))
+    forms = ["F.softmax({0}, {1})", "F.log_softmax({0}, {1}) / 4", "{0}.cumsum({1}) / 4", "F.normalize({0}, dim={1}, eps=1e-3)",
+             "{0}.cummax({1})[0]", "{0}.flip({1}).cumsum({1}).flip({1}) / 4", "F.softmin({0}, {1})"]  # fmt: skip
+    program.line(program.chance.choice(forms).format(term.name, axis), term.dims)
+    return None
+
+
+def _norm(program: Program, term: Term) -> None:
+    if not term.dims:
+        return _pointwise(program, term)
+    taken = program.chance.randint(1, min(2, len(term.dims)))
+    shape = f"({', '.join(term.dims[-taken:])},)"
+    weight = f", {program.input(term.dims[-taken:]).name}" if program.chance.random() < 0.5 else ""
+    program.line(f"F.{program.chance.choice(('layer_norm', 'rms_norm'))}({term.name}, {shape}{weight}, eps=0.01)", term.dims)
+    return None
+
+
+def _view(program: Program, term: Term) -> None:
+    rank, name, chance = len(term.dims), term.name, program.chance
+    if rank < 2:
+        program.line(f"{name}.unsqueeze({chance.randint(0, rank)})" if rank == 0 else f"{name}[None]", ("1", *term.dims))
+        return
+    way = chance.choice(("transpose", "permute", "flatten", "unsqueeze", "expand"))
+    if way == "transpose":
+        a, b = chance.sample(range(rank), 2)
+        dims = list(term.dims)
+        dims[a], dims[b] = dims[b], dims[a]
+        program.line(f"{name}.transpose({a}, {b})", dims)
+    elif way == "permute":
+        order = chance.sample(range(rank), rank)
+        program.line(f"{name}.permute({', '.join(map(str, order))})", [term.dims[k] for k in order])
+    elif way == "flatten":
+        k = chance.randrange(rank - 1)
+        dims = [*term.dims[:k], f"({term.dims[k]} * {term.dims[k + 1]})", *term.dims[k + 2 :]]
+        program.line(f"{name}.reshape({', '.join(dims)})", dims)
+    elif way == "unsqueeze":
+        k = chance.randint(0, rank)
+        program.line(f"{name}.unsqueeze({k})", [*term.dims[:k], "1", *term.dims[k:]])
+    else:
+        program.line(f"{name}.expand(2, {', '.join(['-1'] * rank)})", ["2", *term.dims])
+
+
+def _part(program: Program, term: Term) -> None:
+    """Take a part of a tensor, or put it between others, along one dimension."""
+    long = [k for k, dim in enumerate(term.dims) if dim in ("R", "C")]
+    if not long:
+        return _pointwise(program, term)
+    k, chance = program.chance.choice(long), program.chance
+    dim, before = term.dims[k], ":, " * k
+    forms = {
+        f"{{0}}[{before}1:]": f"({dim} - 1)",
+        f"{{0}}[{before}:-2]": f"({dim} - 2)",
+        f"{{0}}[{before}2:-1]": f"({dim} - 3)",
+        f"{{0}}[{before}::2]": f"(({dim} + 1) // 2)",
+        f"{{0}}[{before}1::3]": f"(({dim} + 1) // 3)",
+        f"{{0}}.flip({k})": dim,
+        f"torch.roll({{0}}, 3, {k})": dim,
+        f"torch.cat(({{0}}, {{0}} * 2), {k})": f"(2 * {dim})",
+        f"torch.cat(({{0}}[{before}3:], {{0}}.neg()), {k})": f"(2 * {dim} - 3)",
+        f"{{0}}.narrow({k}, 1, 4)": "4",
+        f"torch.diff({{0}}, dim={k})": f"({dim} - 1)",
+        f"{{0}}.repeat_interleave(2, {k})": f"(2 * {dim})",
+        f"{{0}}.unfold({k}, 4, 2).mean(-1)": f"(({dim} - 4) // 2 + 1)",
+        f"{{0}}.index_select({k}, torch.tensor([2, 0, 3], device={{0}}.device))": "3",
+        f"F.pad({{0}}, {(0, 0) * (len(term.dims) - 1 - k) + (2, 1)})": f"({dim} + 3)",
+        f"{{0}}.chunk(2, {k})[0]": f"(({dim} + 1) // 2)",
+        f"torch.stack(({{0}}, {{0}}.sin()), {k}).amax({k})": dim,
+    }
+    code = chance.choice(list(forms))
+    program.line(code.format(term.name), [*term.dims[:k], forms[code], *term.dims[k + 1 :]])
+    return None
+
+
+def _product(program: Program, term: Term) -> None:
+    if len(term.dims) < 2:
+        return _pointwise(program, term)
+    *batch, m, k = term.dims
+    form, chance = program.chance.randrange(4), program.chance
+    if form == 0:
+        other = program.input((k, chance.choice(("R", "C", "7"))))
+        program.line(f"({term.name} @ {other.name}) / 4", (*batch, m, other.dims[-1]))
+    elif form == 1:
+        other = program.input((chance.choice(("R", "C", "5")), k))
+        bias = program.input(other.dims[:1])
+        program.line(f"F.linear({term.name}, {other.name}, {bias.name}) / 4", (*batch, m, other.dims[0]))
+    elif form == 2:
+        program.line(f"({term.name} @ {term.name}.transpose(-1, -2)) / 16", (*batch, m, m))
+    else:
+        other = program.input((*batch, k, "R"))
+        program.line(f"torch.matmul({term.name}.tanh(), {other.name}) / 4", (*batch, m, "R"))
+    return None
+
+
+def _loss(program: Program, term: Term) -> None:
+    other = program.input(term.dims)
+    program.line(program.chance.choice(LOSSES).format(term.name, other.name), ())
+
+
+def _window(program: Program, term: Term) -> None:
+    """Convolve or pool an image of three or four dimensions."""
+    if len(term.dims) not in (3, 4) or not {"R", "C"} >= set(term.dims[2:]):
+        return _norm(program, term)
+    *whole, chance = *term.dims, program.chance
+    n, channels, *places = whole
+    d = len(places)
+    if chance.random() < 0.5:
+        kind = chance.choice(("avg_pool", "max_pool"))
+        program.line(f"F.{kind}{d}d({term.name}, 3, stride=2, padding=1)", (n, channels, *(f"(({p} - 1) // 2 + 1)" for p in places)))
+    else:
+        weight = program.input(("6", channels, *["3"] * d))
+        code = f"F.conv{d}d({term.name}, {weight.name}, padding={chance.choice((0, 1))}) / 8"
+        same = "padding=1" in code
+        program.line(code, (n, "6", *(p if same else f"({p} - 2)" for p in places)))
+    return None
+
+
+_MOVES: Sequence[Callable[[Program, Term], None]] = (
+    _pointwise, _pointwise, _binary, _binary, _reduce, _reduce, _reduce, _rowwise, _rowwise, _norm, _view, _view, _view,
+    _part, _part, _product, _loss, _window,
+)  # fmt: skip
