@@ -218,7 +218,7 @@ def _array(flat: torch.Tensor, shape: tuple[int, ...]) -> Any:  # noqa: ANN401 -
 
 def _allowed(want: torch.Tensor, rule: OutputRule) -> torch.Tensor:
     close = rule.tolerance.atol + rule.tolerance.rtol * _finite_or_zero(want).abs()
-    if rule.precision is None or rule.dtype == "float64":
+    if rule.precision is None:
         return close + _rounding(rule.dtype, want)
     least, most = correctness.error_limits(rule.dtype, rule.tolerance, rule.precision)
     return close.clamp(min=least).clamp(max=most) + _rounding(rule.dtype, want)

@@ -15,6 +15,7 @@ from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import NO_MODES, VECTOR_BYTES, Parameters, TensorText, layout_of
 from cutegen_core.propose.playbook.regions import Mode, Region
 from cutegen_core.propose.playbook.statements import Statements, StoreText, TermText, term_names
+from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.values import COMPUTE_TYPE, Extent, Size
 
 
@@ -188,11 +189,10 @@ class ProductKernel(RegionKernel):
         self.K = self._parameters.number("K", inner.extent.text, "int")
         self._batch = _product_text(batch)
         self.L = self.naming.let("L", self._batch) if batch else "1"
-        self.ctype = COMPUTE_TYPE[self.region.stores[0].out.dtype]
         a, b = self.region.a, self.region.b
         assert a is not None
         assert b is not None
-        self.dtype, self.kept = a.dtype, self.region.kept
+        self.dtype, self.ctype, self.kept = a.dtype, COMPUTE_TYPE[a.dtype], self.region.kept
         sides = {id(a): (rows, inner), id(b): (columns, inner)}
         for access in self.region.accesses:
             if id(access) in sides and self.mapped:
@@ -210,24 +210,32 @@ class ProductKernel(RegionKernel):
         """Make the number of products a parameter, unless it is 1; `count` is what it is called in C++."""
         self.count = "1" if self.L == "1" else self._parameters.number("L", self._batch, "int")
 
-    def aligned(self, width: int, *, along_k: bool) -> str:
-        """Return the condition of the plan under which operands are whole, aligned vectors of `width`.
+    def widths(self, width: int) -> tuple[tuple[int, str], ...]:
+        """Return how many elements of operands are copied at once, and the condition of the plan for each number.
 
-        Args:
-            along_k: also those of which K is contiguous, not only those of which rows are.
+        Operands of which nothing is contiguous (every second column) are only copied one by one.
         """
+        if any(walked.stride(access).text != "1" for access, walked, _ in self._walks()):
+            return ((1, ""),)
+        whole = self.aligned(width)
+        return (width, whole), (1, f"not ({whole})")
+
+    def aligned(self, width: int) -> str:
+        """Return the condition of the plan under which operands are whole, aligned vectors of `width`."""
+        texts: dict[str, None] = {}
+        for access, walked, others in self._walks():
+            found = [walked.extent.text, access.offset.text, *(m.stride(access).text for m in others)]
+            texts |= dict.fromkeys(text for text in found if text != "0")
+        return " and ".join(f"{self.naming.let('step', text)} % {width} == 0" for text in texts)
+
+    def _walks(self) -> Iterator[tuple[TensorAccess, Mode, list[Mode]]]:
+        """Yield both operands, each with the dimension that vectors lie along, and its other ones."""
         *batch, rows, columns = self.region.outer
         (inner,) = self.region.reduced
-        texts: dict[str, None] = {}
         for access, side, fast in ((self.region.a, rows, self.a_fast), (self.region.b, columns, self.b_fast)):
             assert access is not None
             walked = side if fast else inner
-            others = [m for m in (*batch, side, inner) if m is not walked]
-            # A stride other than 1 stays in the list as it is: "1 % 8 == 0" never holds.
-            contiguous = "0" if walked.stride(access).text == "1" else "1"
-            found = [contiguous, walked.extent.text, access.offset.text, *(m.stride(access).text for m in others)]
-            texts |= dict.fromkeys(text for text in found if text != "0" and (fast or along_k))
-        return " and ".join(f"{self.naming.let('step', text)} % {width} == 0" for text in texts)
+            yield access, walked, [m for m in (*batch, side, inner) if m is not walked]
 
 
 class MappedProduct(ProductKernel):

@@ -22,7 +22,6 @@ from cutegen_core.propose.playbook.naming import fresh
 from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms
 from cutegen_core.propose.playbook.triangles import KeptTriangle, has_zeros, kept_of
 from cutegen_core.propose.playbook.values import (
-    ONE,
     POSITIONS,
     ZERO,
     DotProductAttention,
@@ -38,6 +37,7 @@ from cutegen_core.propose.playbook.values import (
     Viewed,
     agree,
     contiguous,
+    in_order,
     plain,
     product,
     reductions,
@@ -127,12 +127,8 @@ class Region:
 
     def is_flat(self, access: TensorAccess) -> bool:
         """Return whether it is walked in memory order, from the beginning, where nothing is reduced."""
-        step = 1
-        for mode in reversed(self.outer):
-            if mode.stride(access).size != step and not mode.extent.single:
-                return False
-            step *= mode.extent.size
-        return access.offset.size == 0 and not access.counted
+        walked = in_order([m.extent for m in self.outer], [m.stride(access) for m in self.outer])
+        return walked and access.offset.nothing and not access.counted
 
     @property
     def work(self) -> int:
@@ -189,22 +185,17 @@ class Planner:
 
     def _join(self, value: Join, store: Load) -> None:
         """Add the regions that write each piece to its part of the result."""
-        start = ZERO
         self._in_pieces.add(store.tensor)
+        parts = _parts(value, store)
         if _share_rows_throughout(value.pieces):
-            parts = [window(store, value.axis, Extent(str(k), k), ONE) for k in range(len(value.pieces))]
-            self._write(value.pieces, [part for part in parts if isinstance(part, Load)])
+            self._write(value.pieces, parts)
             return
-        for piece in value.pieces:
-            length = piece.dims[value.axis]
-            written, part = plain(piece), window(store, value.axis, start, length)
-            assert isinstance(part, Load)
-            before = len(self.regions)
+        for piece, part in zip(value.pieces, parts, strict=True):
+            length, written, before = piece.dims[value.axis], plain(piece), len(self.regions)
             self._write([self.materialise(piece) if written is not piece else piece], [part])
             if not all(length.everywhere):
                 own = (replace(region, when=f"{length.text} > 0") for region in self.regions[before:])
                 self.regions[before:] = own
-            start = start.plus(length)
 
     def materialise(self, value: Value) -> Load:
         """Return a scratch tensor that holds `value`; reuse one that holds it already."""
@@ -376,7 +367,8 @@ def merged(symbols: Sequence[str], terms: Terms, accesses: Sequence[TensorAccess
     modes: list[Mode] = []
     for symbol in symbols:
         extent = terms.extents[symbol]
-        if modes and all(a.stride(modes[-1].symbols[-1]).size == a.stride(symbol).size * extent.size for a in accesses):
+        slower = modes[-1].symbols[-1] if modes else ""
+        if modes and all(agree([a.stride(slower)], [a.stride(symbol).times(extent)]) for a in accesses):
             last = modes.pop()
             modes.append(Mode((*last.symbols, symbol), last.extent.times(extent)))
         else:
@@ -391,6 +383,18 @@ def _accesses(terms: Terms, stores: Sequence[RegionResult]) -> list[TensorAccess
 def _access(store: Load, coordinates: Sequence[Coordinate]) -> TensorAccess:
     strides = {s: e for s, e in zip(coordinates, store.strides, strict=True) if s is not None}
     return TensorAccess(store.tensor, store.dtype, strides, store.offset)
+
+
+def _parts(value: Join, store: Load) -> list[Load]:
+    """Return where each piece is written."""
+    start, parts = ZERO, []
+    for piece in value.pieces:
+        length = piece.dims[value.axis]
+        part = window(store, value.axis, start, length)
+        assert isinstance(part, Load)
+        parts.append(part)
+        start = start.plus(length)
+    return parts
 
 
 def _share_rows_throughout(pieces: Sequence[Value]) -> bool:

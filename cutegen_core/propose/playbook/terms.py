@@ -173,7 +173,7 @@ class Terms:
     def _load(self, value: Load, coordinates: Sequence[Coordinate]) -> str:
         strides: dict[str, Extent] = {}
         for symbol, stride in zip(coordinates, value.strides, strict=True):
-            if symbol is not None and stride.size != 0:
+            if symbol is not None and not stride.nothing:
                 known = strides.get(symbol)
                 strides[symbol] = stride if known is None else known.plus(stride)
         key = ("load", value.tensor, tuple(sorted((s, e.text) for s, e in strides.items())), value.offset.text)

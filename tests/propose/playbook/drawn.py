@@ -26,7 +26,7 @@ BINARY = (
     "torch.where({0} > {1}, {0}, {1} * 0.5)", "{0}.masked_fill({1} > 0.3, -0.4)", "torch.lerp({0}, {1}, 0.3)",
     "torch.minimum({0}, {1})", "torch.addcmul({0}, {0}, {1}, value=0.5)", "torch.atan2({0}, {1}.abs() + 1)",
 )  # fmt: skip
-REDUCTIONS = ("mean", "amax", "amin", "logsumexp", "norm", "sum", "var")
+REDUCTIONS = ("mean", "amax", "amin", "logsumexp", "norm", "sum", "var", "std")
 LOSSES = ("F.mse_loss({0}, {1})", "F.smooth_l1_loss({0}, {1})", "F.l1_loss({0}, {1}, reduction='sum') / 64")
 
 
@@ -42,11 +42,13 @@ class Program:
     """A program that is being drawn.
 
     Attributes:
+        dtype: of all inputs that are no positions.
         inputs: name -> the code that draws it.
         lines: of the body of `forward`.
     """
 
     chance: Random
+    dtype: str = "float32"
     inputs: dict[str, str] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     terms: list[Term] = field(default_factory=list)
@@ -54,9 +56,16 @@ class Program:
     def input(self, dims: Sequence[str]) -> Term:
         """Add an input of this shape."""
         name = f"x{len(self.inputs)}"
-        self.inputs[name] = f"torch.randn([{', '.join(dims)}])"
+        more = "" if self.dtype == "float32" else f", dtype=torch.{self.dtype}"
+        self.inputs[name] = f"torch.randn([{', '.join(dims)}]{more})"
         self.terms.append(Term(name, tuple(dims)))
         return self.terms[-1]
+
+    def places(self, dims: Sequence[str], below: str) -> str:
+        """Add an input of whole numbers from 0 to below `below`; return its name."""
+        name = f"x{len(self.inputs)}"
+        self.inputs[name] = f"torch.randint(0, {below}, [{', '.join(dims)}])"
+        return name
 
     def line(self, code: str, dims: Sequence[str]) -> Term:
         """Add a line that computes a tensor of this shape."""
@@ -82,7 +91,7 @@ def _fits(dims: tuple[str, ...], into: tuple[str, ...]) -> bool:
 def draw(seed: int) -> Problem:
     """Return the problem of this number."""
     chance = Random(seed)
-    program = Program(chance)
+    program = Program(chance, chance.choice(("float32",) * 8 + ("float16", "bfloat16")))
     program.input(chance.choice((("R", "C"), ("N", "R", "C"), ("N", "R", "C"), ("C",), ("N", "4", "R", "C"))))
     for _ in range(chance.randint(2, 6)):
         term = chance.choice(program.terms[-2:])
@@ -110,14 +119,17 @@ def _reduce(program: Program, term: Term) -> None:
     where = sorted(program.chance.sample(range(len(term.dims)), min(count, len(term.dims))))
     keep = program.chance.random() < 0.5
     kind = program.chance.choice(REDUCTIONS)
-    more = {"var": ", correction=0"}.get(kind, "")
+    more = ", correction=0" if kind in ("var", "std") else ""
     axes = [axis - len(term.dims) if program.chance.random() < 0.5 else axis for axis in where]
     dims = [("1" if k in where else dim) for k, dim in enumerate(term.dims) if keep or k not in where]
-    code = f"{term.name}.{kind}(dim={tuple(axes)}{more}, keepdim={keep})"
+    start = f"torch.linalg.vector_norm({term.name}, " if kind == "norm" else f"{term.name}.{kind}("
+    code = f"{start}dim={tuple(axes)}{more}, keepdim={keep})"
     made = program.line(code + (" / 8" if kind == "sum" else ""), dims)
     if program.chance.random() < 0.6:
         back = made.name if keep else _with_ones(made.name, where)
-        code = program.chance.choice(("{0} - {1}", "{0} * {1}", "{0} / (1 + {1}.abs())", "torch.where({0} > {1}, {0}, 0)"))
+        code = program.chance.choice(
+            ("{0} - {1}", "{0} * {1}", "{0} / (1 + {1}.abs())", "torch.where({0} > {1}, {0}, 0)")
+        )
         program.line(code.format(term.name, back), term.dims)
     return None
 
@@ -142,14 +154,18 @@ def _norm(program: Program, term: Term) -> None:
     taken = program.chance.randint(1, min(2, len(term.dims)))
     shape = f"({', '.join(term.dims[-taken:])},)"
     weight = f", {program.input(term.dims[-taken:]).name}" if program.chance.random() < 0.5 else ""
-    program.line(f"F.{program.chance.choice(('layer_norm', 'rms_norm'))}({term.name}, {shape}{weight}, eps=0.01)", term.dims)
+    program.line(
+        f"F.{program.chance.choice(('layer_norm', 'rms_norm'))}({term.name}, {shape}{weight}, eps=0.01)", term.dims
+    )
     return None
 
 
 def _view(program: Program, term: Term) -> None:
     rank, name, chance = len(term.dims), term.name, program.chance
     if rank < 2:
-        program.line(f"{name}.unsqueeze({chance.randint(0, rank)})" if rank == 0 else f"{name}[None]", ("1", *term.dims))
+        program.line(
+            f"{name}.unsqueeze({chance.randint(0, rank)})" if rank == 0 else f"{name}[None]", ("1", *term.dims)
+        )
         return
     way = chance.choice(("transpose", "permute", "flatten", "unsqueeze", "expand"))
     if way == "transpose":
@@ -236,7 +252,10 @@ def _window(program: Program, term: Term) -> None:
     d = len(places)
     if chance.random() < 0.5:
         kind = chance.choice(("avg_pool", "max_pool"))
-        program.line(f"F.{kind}{d}d({term.name}, 3, stride=2, padding=1)", (n, channels, *(f"(({p} - 1) // 2 + 1)" for p in places)))
+        program.line(
+            f"F.{kind}{d}d({term.name}, 3, stride=2, padding=1)",
+            (n, channels, *(f"(({p} - 1) // 2 + 1)" for p in places)),
+        )
     else:
         weight = program.input(("6", channels, *["3"] * d))
         code = f"F.conv{d}d({term.name}, {weight.name}, padding={chance.choice((0, 1))}) / 8"
@@ -245,7 +264,70 @@ def _window(program: Program, term: Term) -> None:
     return None
 
 
+def _taken(program: Program, term: Term) -> None:
+    """Read elements where whole numbers say, or say where an element is."""
+    if not term.dims or term.dims[-1] not in ("R", "C"):
+        return _pointwise(program, term)
+    *rows, last = term.dims
+    way, name = program.chance.randrange(6), term.name
+    if way == 0:
+        places = program.places((*rows, "4"), last)
+        program.line(f"torch.gather({name}, {len(rows)}, {places})", (*rows, "4"))
+    elif way == 1:
+        places = program.places(("5",), last)
+        program.line(f"{name}[..., {places}]", (*rows, "5"))
+    elif way == 2:
+        program.line(f"{name}.argmax(-1).to({name}.dtype) / 16", rows)
+    elif way == 3:
+        program.line(f"{name}.topk(3, -1)[0]", (*rows, "3"))
+    elif way == 4 and len(rows) == 1:
+        places = program.places(rows, last)
+        program.line(f"F.cross_entropy({name}, {places})", ())
+    else:
+        table, places = program.input(("9", last)), program.places(rows, "9")
+        program.line(f"{name} + F.embedding({places}, {table.name})", term.dims)
+    return None
+
+
+def _attention(program: Program, term: Term) -> None:
+    if len(term.dims) != 3 or term.dims[1] not in ("R", "C"):
+        return _product(program, term)
+    n, _, depth = term.dims
+    keys, values = program.input((n, "C", depth)), program.input((n, "C", "R"))
+    causal = ", is_causal=True" if term.dims[1] == "C" and program.chance.random() < 0.5 else ""
+    program.line(
+        f"F.scaled_dot_product_attention({term.name}, {keys.name}, {values.name}{causal})", (n, term.dims[1], "R")
+    )
+    return None
+
+
+def _channels(program: Program, term: Term) -> None:
+    """Norm, convolve or enlarge what has channels."""
+    if len(term.dims) != 4 or term.dims[1] != "4" or not {"R", "C"} >= set(term.dims[2:]):
+        return _rowwise(program, term)
+    n, _, high, wide = term.dims
+    way, name, chance = program.chance.randrange(6), term.name, program.chance
+    if way == 0:
+        program.line(f"F.group_norm({name}, 2, eps=0.01)", term.dims)
+    elif way == 1:
+        program.line(f"F.instance_norm({name}, eps=0.01)", term.dims)
+    elif way == 2:
+        program.line(f"F.batch_norm({name}, None, None, training=True, eps=0.01)", term.dims)
+    elif way == 3:
+        weight = program.input(("4", "1", "3", "3"))
+        program.line(f"F.conv2d({name}, {weight.name}, padding=1, groups=4) / 3", term.dims)
+    elif way == 4:
+        weight = program.input(("4", "3", "2", "2"))
+        dims = (n, "3", f"(2 * {high})", f"(2 * {wide})")
+        program.line(f"F.conv_transpose2d({name}, {weight.name}, stride=2) / 2", dims)
+    else:
+        mode = chance.choice(("nearest", "bilinear"))
+        dims = (n, "4", f"(2 * {high})", f"(2 * {wide})")
+        program.line(f"F.interpolate({name}, scale_factor=2, mode='{mode}')", dims)
+    return None
+
+
 _MOVES: Sequence[Callable[[Program, Term], None]] = (
     _pointwise, _pointwise, _binary, _binary, _reduce, _reduce, _reduce, _rowwise, _rowwise, _norm, _view, _view, _view,
-    _part, _part, _product, _loss, _window,
+    _part, _part, _product, _loss, _window, _taken, _attention, _channels,
 )  # fmt: skip

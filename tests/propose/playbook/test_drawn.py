@@ -12,8 +12,12 @@ from tests.shared_tools import SharedTools
 FEW, MANY = 4, 120
 
 
-@pytest.mark.parametrize("seed", [*range(FEW), *(pytest.param(k, marks=pytest.mark.thorough) for k in range(FEW, MANY))])
-def test_a_reference_drawn_at_random_is_refused_by_name_or_right(seed: int, shared: SharedTools, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "seed", [*range(FEW), *(pytest.param(k, marks=pytest.mark.thorough) for k in range(FEW, MANY))]
+)
+def test_a_reference_drawn_at_random_is_refused_by_name_or_right(
+    seed: int, shared: SharedTools, tmp_path: Path
+) -> None:
     case = draw(seed)
     try:
         variants = variants_of(case, shared, tmp_path)

@@ -131,6 +131,33 @@ def test_parts_of_what_another_kernel_writes_are_operands(level: str, shared: Sh
     right.assert_right(made, chosen, made.workloads[1:], shared, tmp_path)
 
 
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("dtype", ["float", "half"])
+def test_results_of_other_types_are_made_of_sums_in_the_operands_type(
+    dtype: str, every: bool, shared: SharedTools, tmp_path: Path
+) -> None:
+    """The position of the largest element (what is ranked is a whole number), comparisons, casts; every kernel, or the
+    first one."""
+    forward = "(a @ b).argmax(1), a @ b > 0, (a @ b).sign().to(torch.int16), (a @ b).bfloat16(), (a @ b).double()"
+    inputs = {"a": f"torch.randn(M, K).{dtype}()", "b": f"torch.randn(K, N).{dtype}()"}
+    made = problem(forward, {"M": 64, "N": 64, "K": 64}, {"M": 9, "N": 7, "K": 10}, **inputs)
+    variants = right.variants_of(made, shared, tmp_path)
+    right.assert_right(made, variants if every else variants[:1], made.workloads, shared, tmp_path)
+
+
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("dtype", ["float", "half"])
+def test_an_operand_of_which_nothing_is_contiguous_is_copied_by_elements(
+    dtype: str, every: bool, shared: SharedTools, tmp_path: Path
+) -> None:
+    """All its kernels have a launch for any size, and only that; or they are run, too."""
+    inputs = {"a": f"torch.randn(M, 2 * K).{dtype}()", "b": f"torch.randn(K, N).{dtype}()"}
+    made = problem("a[:, ::2] @ b", {"M": 64, "N": 64, "K": 64}, {"M": 9, "N": 7, "K": 10}, **inputs)
+    variants = right.variants_of(made, shared, tmp_path)
+    assert [len(kernel_file.parse(variant.source).launches) for variant in variants] == [1] * len(variants)
+    right.assert_right(made, variants if every else variants[:1], made.workloads, shared, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("case", "level"),
     [pytest.param(*one, marks=() if one in BY_DEFAULT else pytest.mark.thorough) for one in RIGHT],

@@ -54,8 +54,7 @@ def multistage(region: Region, name: str, naming: Naming, suffix: str, split: st
     piece.where.append(f"{threads} * {width} <= {p['BK']} * min({p['BM']}, {p['BN']})")
     options = {"width": width, "each": each, "split": split, "marks": marks, "sides": sides, "turned": turned}
     piece.code = render("product_multistage.cu.j2", k=k, p=p, **options)
-    whole = k.aligned(width, along_k=True)
-    for v, when in ((width, whole), (1, f"not ({whole})")):
+    for v, when in k.widths(width):
         values = ", ".join([*p.values(), str(v), *([split] if split else [])])
         piece.launch(f"{name}<{values}>", _grid(k, p, split), (threads,), k, when, smem)
     return piece

@@ -28,8 +28,10 @@ def wanted_shares(region: Region, sm_count: int) -> int:
 
 def split(region: Region, name: str, naming: Naming, suffix: str, shares: int, write: WriteShares) -> RegionText:
     """Write both kernels; `shares` is the default of the parameter."""
-    parts, out = naming.fresh("shares"), region.stores[0].out
-    access = replace(out, tensor=parts, dtype="float64" if out.dtype == "float64" else "float32")
+    parts = naming.fresh("shares")
+    assert region.a is not None
+    dtype = "float64" if region.a.dtype == "float64" else "float32"
+    access = replace(region.stores[0].out, tensor=parts, dtype=dtype)
     plain = replace(region, terms=region.terms.emptied(), stores=(RegionResult("acc", access),))
     k = MappedProduct(region, f"{name}_sum", naming)
     k.pass_count()

@@ -12,7 +12,6 @@ from cutegen_core.propose.playbook.products import simt
 from cutegen_core.propose.playbook.products.simt import RASTERS, layers
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, TensorMapText, render
-from cutegen_core.records.problem import ITEMSIZE
 
 OPERATION = {"float16": "SM80_16x8x16_F32F16F16F32_TN", "bfloat16": "SM80_16x8x16_F32BF16BF16F32_TN"}
 VECTOR, _FLOATS = 8, 4
@@ -69,8 +68,7 @@ def _launch(piece: RegionText, k: ProductKernel, p: Mapping[str, str], split: st
         f"{threads} <= {p['BM']} * {p['BK']} // {vector} and {threads} <= {p['BN']} * {p['BK']} // {vector}",
     ]
     grid = f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", layers(k, split)
-    whole = k.aligned(vector, along_k=True)
-    for v, when in ((vector, whole), (1, f"not ({whole})")):
+    for v, when in k.widths(vector):
         values = ", ".join([*p.values(), str(v), *([split] if split else [])])
         piece.launch(f"{k.name}<{values}>", grid, (threads,), k, when, smem)
 
@@ -85,7 +83,7 @@ def can_be_mapped(region: Region) -> bool:
         "1" in (side.stride(access).text, inner.stride(access).text)
         for access, side in ((region.a, rows), (region.b, columns))
     )
-    return reached and len(batch) <= 1 and ITEMSIZE[region.stores[0].out.dtype] == ITEMSIZE[region.a.dtype]
+    return reached and len(batch) <= 1 and region.stores[0].out.dtype == region.a.dtype
 
 
 def sm90(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
@@ -100,7 +98,7 @@ def sm90(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     k.pass_count()
     piece.code = render("product_wgmma.cu.j2", k=k, p=p, maps=maps, batched=batched, element=ELEMENT[k.dtype])
     piece.includes += ["cutlass/arch/barrier.h", "cutlass/arch/reg_reconfig.h"]
-    whole = f"{k.aligned(VECTOR, along_k=True)} and {k.N} % {VECTOR} == 0"
+    whole = f"{k.aligned(VECTOR)} and {k.N} % {VECTOR} == 0"
     tiles = f"ceil_div({k.M}, 64 * {p['GROUPS']}) * ceil_div({k.N}, {p['BN']}) * {k.L}"
     grid, block = (f"min(sm_count, {tiles})",), (f"128 * ({p['GROUPS']} + 1)",)
     kernel = f"{name}<{', '.join(p.values())}>"

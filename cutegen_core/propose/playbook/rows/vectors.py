@@ -14,6 +14,7 @@ from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.parameters import TensorText
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.terms import TensorAccess
+from cutegen_core.propose.playbook.values import in_order
 
 _MOST_SHIFTED = 8
 """Elements of a vector: both margins with what lies before and behind are less than four, and a warp has 32 threads."""
@@ -107,9 +108,7 @@ def has_vectors(region: Region) -> bool:
 
 
 def _order(region: Region, access: TensorAccess) -> Order:
-    step = 1
-    for mode in reversed(region.reduced):
-        if mode.stride(access).size != step and not mode.extent.single:
-            return "repeated" if region.reduced[-1].stride(access).text == "0" else "single"
-        step *= mode.extent.size
-    return "contiguous" if region.reduced[-1].stride(access).text == "1" else "single"
+    fastest = region.reduced[-1].stride(access).text
+    if not in_order([m.extent for m in region.reduced], [m.stride(access) for m in region.reduced]):
+        return "repeated" if fastest == "0" else "single"
+    return "contiguous" if fastest == "1" else "single"

@@ -60,7 +60,7 @@ def _attention(call: OperationCall) -> Value:
 def _repeated(value: Value, heads: Extent) -> Value:
     """Return keys or values with each head once for every query head of its group, in a dimension of its own."""
     own = value.dims[-3]
-    times = combined(f"({heads.text} // {own.text})", heads, own, operator.floordiv)
+    times = combined(f"({heads.text} // {own.text})", operator.floordiv, heads, own)
     apart = unsqueeze(value, -3)
     return expand(apart, (*apart.dims[:-3], times, *apart.dims[-2:]))
 

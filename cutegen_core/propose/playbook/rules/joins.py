@@ -18,6 +18,7 @@ from cutegen_core.propose.playbook.values import (
     Move,
     Scan,
     Value,
+    agree,
     combined,
     constant,
     expand,
@@ -56,7 +57,7 @@ def _pieces(call: OperationCall) -> list[Value]:
 
 
 def _is_empty(value: Value) -> bool:
-    return any(dim.size == 0 and not any(dim.everywhere) for dim in value.dims)
+    return any(dim.nothing for dim in value.dims)
 
 
 def _cat(call: OperationCall) -> Value:
@@ -96,7 +97,7 @@ def _pad(call: OperationCall) -> Value:
         first, rest = (opposite(n) if n < 0 else ZERO for n in (before, after))
         for cut, start in ((first, first), (rest, ZERO)):
             if cut.size:
-                length = combined(f"({x.dims[axis].text} - {cut.text})", x.dims[axis], cut, operator.sub)
+                length = combined(f"({x.dims[axis].text} - {cut.text})", operator.sub, x.dims[axis], cut)
                 x = window(x, axis, start, length)
         if x.dims[axis].size < 1:
             raise not_in_playbook("padding that leaves nothing of its operand")
@@ -163,8 +164,8 @@ def _rolled(x: Value, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Value:
     for shift, axis in zip(shifts, (a % len(x.dims) for a in axes), strict=True):
         whole, by = x.dims[axis], extent(shift) if shift >= 0 else opposite(shift)
         divisor = f"({whole.text})" if " * " in whole.text else whole.text
-        turned = combined(f"({by.text} % {divisor})", whole, by, lambda n, s: s % max(n, 1))
-        left = combined(f"({whole.text} - {turned.text})", whole, turned, operator.sub)
+        turned = combined(f"({by.text} % {divisor})", lambda n, s: s % max(n, 1), whole, by)
+        left = combined(f"({whole.text} - {turned.text})", operator.sub, whole, turned)
         first, rest = (left, turned) if shift > 0 else (turned, left)
         if turned.size:
             x = join([window(x, axis, first, rest), window(x, axis, ZERO, first)], axis)
@@ -214,7 +215,7 @@ def drawn_out_to(x: Value, shape: tuple[int, ...]) -> Value | None:
     whole number of times."""
     for axis in range(len(shape) - 1, 1, -1):
         own = x.dims[axis]
-        times = combined("", Extent("", shape[axis]), own, lambda longer, n: longer // max(n, 1))
+        times = combined("", lambda longer, n: longer // max(n, 1), Extent("", shape[axis]), own)
         if not fits((own.times(times),), (shape[axis],)):
             return None
         same = len(set(times.everywhere)) < 2
@@ -249,7 +250,7 @@ def _channel_shuffle(call: OperationCall) -> Value:
 def _glu(call: OperationCall) -> Value:
     x, axis = call.tensor(0), int(call.number(1, "dim", -1)) % len(call.tensor(0).dims)
     whole = x.dims[axis]
-    half = Extent(f"({whole.text} // 2)", whole.size // 2)
+    half = combined(f"({whole.text} // 2)", lambda n: n // 2, whole)
     return mul(window(x, axis, ZERO, half), apply("sigmoid", window(x, axis, half, half)))
 
 
@@ -279,7 +280,7 @@ def _one_longer(value: Value, axis: int) -> Load | None:
     if not isinstance(value, Load) or axis == 0 or axis != len(value.dims) - 1 or value.strides[axis].text != "1":
         return None
     whole: Extent = value.strides[axis - 1]
-    if whole.size != value.dims[axis].size + 1 or value.offset.size:
+    if not agree([whole], [value.dims[axis].plus(ONE)]) or not value.offset.nothing:
         return None
     return replace(value, dims=(*value.dims[:-1], whole))
 

@@ -73,8 +73,8 @@ def _chunk(call: OperationCall) -> dict[str, Value]:
     x, axis = call.tensor(0), int(call.number(2, "dim", 0))
     whole, parts = x.dims[axis], _count(call, "chunks")
     if all(size % parts == 0 for size in (whole.size, *whole.everywhere)):
-        return _pieces(call, x, axis, Extent(f"({whole.text} // {parts})", whole.size // parts), parts)
-    longest = combined(f"ceil_div({whole.text}, {parts})", whole, extent(parts), lambda n, k: -(-n // k))
+        return _pieces(call, x, axis, combined(f"({whole.text} // {parts})", lambda n: n // parts, whole), parts)
+    longest = combined(f"ceil_div({whole.text}, {parts})", lambda n, k: -(-n // k), whole, extent(parts))
     return _pieces(call, x, axis, longest, -(-whole.size // longest.size))
 
 
@@ -86,8 +86,8 @@ def _split(call: OperationCall) -> dict[str, Value]:
         raise not_in_playbook("a split into pieces of unknown sizes")
     whole = x.dims[axis]
     parts = max(1, -(-whole.size // size))
-    if agree([combined("", Extent("", size), Extent(str(parts), parts), operator.mul)], [whole]):
-        return _pieces(call, x, axis, Extent(f"({whole.text} // {parts})", whole.size // parts), parts)
+    if agree([combined("", operator.mul, Extent("", size), Extent(str(parts), parts))], [whole]):
+        return _pieces(call, x, axis, combined(f"({whole.text} // {parts})", lambda n: n // parts, whole), parts)
     return _pieces(call, x, axis, extent(size), parts)
 
 
@@ -122,7 +122,7 @@ def _equal_bounds(whole: Extent, parts: int) -> Iterator[Extent]:
     yield ZERO
     for i in range(1, parts):
         text = f"({i} * ({whole.text} // {parts}) + min({i}, {whole.text} % {parts}))"
-        yield combined(text, whole, extent(parts), partial(_longer_first, i))
+        yield combined(text, partial(_longer_first, i), whole, extent(parts))
     yield whole
 
 
@@ -141,14 +141,14 @@ def _pieces(call: OperationCall, x: Value, axis: int, length: Extent, parts: int
     """Return pieces of one length; the last one is what is left where there is less."""
     found, whole = [], x.dims[axis]
     for i in range(parts):
-        start = Extent(f"{i} * {length.text}", i * length.size)
-        left = combined(f"({whole.text} - {start.text})", whole, _times(length, i), operator.sub)
+        start = combined(f"{i} * {length.text}", partial(operator.mul, i), length)
+        left = combined(f"({whole.text} - {start.text})", operator.sub, whole, _times(length, i))
         found.append(window(x, axis, start, at_most(length, left)))
     return _named(call, found)
 
 
 def _times(length: Extent, count: int) -> Extent:
-    return combined(f"{count} * {length.text}", length, extent(count), operator.mul)
+    return combined(f"{count} * {length.text}", operator.mul, length, extent(count))
 
 
 def _unequal_pieces(call: OperationCall, x: Value, axis: int, sizes: Sequence[int]) -> dict[str, Value]:
@@ -156,7 +156,7 @@ def _unequal_pieces(call: OperationCall, x: Value, axis: int, sizes: Sequence[in
     found, start, whole = [], ZERO, x.dims[axis]
     for i, size in enumerate(sizes):
         last = i == len(sizes) - 1
-        length = combined(f"({whole.text} - {start.text})", whole, start, operator.sub) if last else extent(size)
+        length = combined(f"({whole.text} - {start.text})", operator.sub, whole, start) if last else extent(size)
         found.append(window(x, axis, start, length))
         start = start.plus(length)
     return _named(call, found)

@@ -98,7 +98,7 @@ def _slice(call: OperationCall) -> Value:
     start, end = (call.operand(i) for i in (2, 3))
     first = position_of(start if isinstance(start, int) else 0, whole)
     last = position_of(end if isinstance(end, int) else whole.size, whole)
-    if first.size == 0 and agree([last], [whole]):
+    if first.nothing and agree([last], [whole]):
         return x if step == 1 else stride(x, axis, int(step))
     part = window(x, axis, first, last.less(first))
     return part if step == 1 else stride(part, axis, int(step))
@@ -116,7 +116,7 @@ def position_of(index: int, whole: Extent) -> Extent:
     if index >= whole.size:
         return at_most(extent(index), whole) if isinstance(index, Sized) and index.text else whole
     two = Extent("2", 2)
-    halved = combined(f"({whole.text} // 2)", whole, two, operator.floordiv)
+    halved = combined(f"({whole.text} // 2)", operator.floordiv, whole, two)
     return halved if 2 * index == whole.size else Extent(str(index), index)
 
 

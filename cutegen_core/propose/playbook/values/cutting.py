@@ -45,7 +45,7 @@ class _Cut:
         own, strides = tensor.strides[axis], list(tensor.strides)
         if self.step != 1:
             strides[axis] = own.times(Extent(str(self.step), self.step))
-        start = Extent(f"{self.start.text} * {own.text}", self.start.size * own.size) if self.start.size else ZERO
+        start = ZERO if self.start.nothing else self.start.times(own)
         return replace(tensor, strides=tuple(strides), offset=tensor.offset.plus(start))
 
 
@@ -57,16 +57,14 @@ def window(value: Value, axis: int, start: Extent, length: Extent) -> Value:
 def stride(value: Value, axis: int, step: int) -> Value:
     """Return every `step`-th position along one dimension, from the first one on."""
     whole = value.dims[axis % len(value.dims)]
-    length = combined(
-        f"(({whole.text} + {step - 1}) // {step})", whole, Extent(str(step), step), lambda n, s: -(-n // s)
-    )
+    length = combined(f"(({whole.text} + {step - 1}) // {step})", lambda n: -(-n // step), whole)
     return _cut(value, axis % len(value.dims), _Cut(ZERO, length, step))
 
 
 def diagonal(value: Value) -> Value:
     """Return the diagonal of the first two dimensions as the last one."""
     rows, columns = value.dims[:2]
-    shorter = rows if agree([rows], [columns]) else combined(f"min({rows.text}, {columns.text})", rows, columns, min)
+    shorter = rows if agree([rows], [columns]) else combined(f"min({rows.text}, {columns.text})", min, rows, columns)
     dims = (*value.dims[2:], shorter)
 
     def view(tensor: Load) -> Load:
@@ -84,8 +82,8 @@ def windows(value: Value, axis: int, length: int, step: int) -> Value:
         axis: counted from the first dimension; its extent becomes the number of windows.
     """
     whole, own, by = value.dims[axis], extent(length), extent(step)
-    room = combined(f"({whole.text} - {own.text})", whole, own, operator.sub)
-    count = combined(f"({room.text} // {by.text} + 1)", room, by, lambda n, s: n // s + 1)
+    room = combined(f"({whole.text} - {own.text})", operator.sub, whole, own)
+    count = combined(f"({room.text} // {by.text} + 1)", lambda n, s: n // s + 1, room, by)
     dims = (*value.dims[:axis], count, *value.dims[axis + 1 :], own)
 
     def view(tensor: Load) -> Load:
@@ -199,6 +197,6 @@ def flip(value: Value, axis: int) -> Value:
 def backwards(value: Load, axis: int) -> Load:
     """Return a tensor in memory as it is addressed from its end along a dimension."""
     length, stride = value.dims[axis], value.strides[axis]
-    last = Extent(f"({length.text} - 1) * {stride.text}", (length.size - 1) * stride.size)
-    strides = (*value.strides[:axis], Extent(f"-({stride.text})", -stride.size), *value.strides[axis + 1 :])
+    last = combined(f"({length.text} - 1) * {stride.text}", lambda n, step: (n - 1) * step, length, stride)
+    strides = (*value.strides[:axis], combined(f"-({stride.text})", operator.neg, stride), *value.strides[axis + 1 :])
     return replace(value, strides=strides, offset=value.offset.plus(last))

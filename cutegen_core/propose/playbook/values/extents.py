@@ -29,12 +29,12 @@ class Extent:
     def times(self, other: Extent) -> Extent:
         if self.text == "1":
             return other
-        return self if other.text == "1" else combined(f"{self.text} * {other.text}", self, other, operator.mul)
+        return self if other.text == "1" else computed("{} * {}", operator.mul, self, other)
 
     def plus(self, other: Extent) -> Extent:
         if self.text == "0":
             return other
-        return self if other.text == "0" else combined(f"({self.text} + {other.text})", self, other, operator.add)
+        return self if other.text == "0" else computed("({} + {})", operator.add, self, other)
 
     def less(self, other: Extent) -> Extent:
         """Return what is left without so much, as slices have it: nothing where that is more than there is."""
@@ -42,7 +42,7 @@ class Extent:
             return self
         part_of_it = self.text in other.text  # as half of it is
         text = f"({self.text} - {other.text})" if part_of_it else f"max({self.text} - {other.text}, 0)"
-        left = combined(text, self, other, lambda whole, part: max(whole - part, 0))
+        left = combined(text, lambda whole, part: max(whole - part, 0), self, other)
         return left if part_of_it else replace(left, may_be_none=True)
 
     @property
@@ -56,6 +56,11 @@ class Extent:
     def single(self) -> bool:
         """Tell whether it is 1 at every workload, as far as that is known: then it need not be walked."""
         return self.size == 1 and all(size == 1 for size in self.everywhere)
+
+    @property
+    def nothing(self) -> bool:
+        """Tell whether it is 0 at every workload, as far as that is known."""
+        return self.size == 0 and not any(self.everywhere)
 
     @property
     def traced(self) -> Extent:
@@ -131,7 +136,7 @@ def at_most(one: Extent, other: Extent) -> Extent:
     seen = _side_by_side(one, other) or [(one.size, other.size)]
     if all(a <= b for a, b in seen):
         return one
-    return other if all(a >= b for a, b in seen) else combined(f"min({one.text}, {other.text})", one, other, min)
+    return other if all(a >= b for a, b in seen) else combined(f"min({one.text}, {other.text})", min, one, other)
 
 
 def agree(some: Sequence[Extent], others: Sequence[Extent]) -> bool:
@@ -144,12 +149,30 @@ def fits(dims: Sequence[Extent], sizes: Sequence[int]) -> bool:
     return agree(dims, [Extent("", size) for size in sizes])
 
 
-def combined(text: str, one: Extent, other: Extent, of: Callable[[int, int], int]) -> Extent:
-    """Return what is computed of two sizes, at every workload where both are known there."""
-    size, seen = of(one.size, other.size), _side_by_side(one, other)
-    values = tuple(of(int(a), int(b)) for a, b in seen)
-    none = one.may_be_none or other.may_be_none
+def combined(text: str, of: Callable[..., int], *extents: Extent) -> Extent:
+    """Return what is computed of sizes, at every workload where all are known there."""
+    size, seen = of(*(extent.size for extent in extents)), _side_by_side(*extents)
+    values = tuple(of(*map(int, sizes)) for sizes in seen)
+    none = any(extent.may_be_none for extent in extents)
     return Extent(text, SizedInt.of(size, text, values) if len(values) > 1 else size, none)
+
+
+def computed(form: str, of: Callable[..., int], *extents: Extent) -> Extent:
+    """Return what is computed of sizes, by a form of expression for their texts; of numbers, their result."""
+    texts = [extent.text for extent in extents]
+    if all(map(str.isdigit, texts)):
+        return extent(of(*map(int, texts)))
+    return combined(form.format(*texts), of, *extents)
+
+
+def in_order(dims: Sequence[Extent], strides: Sequence[Extent]) -> bool:
+    """Return whether elements are walked in the order in which they lie side by side, at every workload."""
+    step = ONE
+    for extent, stride in zip(reversed(dims), reversed(strides), strict=True):
+        if not extent.single and not _agrees(stride, step):
+            return False
+        step = step.times(extent)
+    return True
 
 
 def repeats(own: Extent, full: Extent) -> bool:
@@ -168,12 +191,11 @@ def _agrees(one: Extent, other: Extent) -> bool:
     return one.size == other.size and all(a == b for a, b in _side_by_side(one, other))
 
 
-def _side_by_side(one: Extent, other: Extent) -> list[tuple[float, float]]:
-    """Return both sizes at every workload; nothing where one is not known."""
-    a, b = one.everywhere, other.everywhere
-    many = max(len(a), len(b))
-    a, b = (v * many if len(v) == 1 else v for v in (a, b))
-    return list(zip(a, b, strict=True)) if a and b else []
+def _side_by_side(*extents: Extent) -> list[tuple[float, ...]]:
+    """Return the sizes at every workload; nothing where one is not known."""
+    known = [extent.everywhere for extent in extents]
+    many = max(map(len, known))
+    return list(zip(*(v * many if len(v) == 1 else v for v in known), strict=True)) if all(known) else []
 
 
 def product(extents: Sequence[Extent]) -> Extent:

@@ -11,6 +11,7 @@ from cutegen_core.propose.playbook.values.extents import (
     ZERO,
     Extent,
     agree,
+    in_order,
 )
 
 COMPUTE_TYPE = {
@@ -77,12 +78,7 @@ class Load(Value):
 
     @property
     def contiguous(self) -> bool:
-        step = 1
-        for extent, stride in zip(reversed(self.dims), reversed(self.strides), strict=True):
-            if not extent.single and stride.size != step:
-                return False
-            step *= extent.size
-        return self.offset.size == 0
+        return in_order(self.dims, self.strides) and self.offset.nothing
 
 
 @dataclass(frozen=True, eq=False)

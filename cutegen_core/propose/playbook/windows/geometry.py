@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, replace
-from operator import floordiv
 
 from cutegen_core.propose.playbook.values import ONE, Extent, combined, extent
 
 
 def total(*terms: tuple[int, Extent]) -> Extent:
     """Return a sum of sizes, each with its sign; numbers are added up."""
-    size = sum(sign * term.size for sign, term in terms)
     constant = sum(sign * term.size for sign, term in terms if term.text.isdigit())
     named = [(sign, term.text) for sign, term in terms if not term.text.isdigit()]
     if not named:
@@ -19,24 +18,17 @@ def total(*terms: tuple[int, Extent]) -> Extent:
     texts = [*(("+" if sign > 0 else "-", text) for sign, text in named)]
     texts += [("+" if constant > 0 else "-", str(abs(constant)))] if constant else []
     text = " ".join(word for pair in texts for word in pair).removeprefix("+ ")
-    none = any(term.may_be_none for _, term in terms)
-    return Extent(text if len(texts) == 1 and named[0][0] > 0 else f"({text})", size, none)
-
-
-def times(a: Extent, b: Extent) -> Extent:
-    if a.text == "1" or b.text == "1":
-        return b if a.text == "1" else a
-    both = a.text.isdigit() and b.text.isdigit()
-    return extent(a.size * b.size) if both else a.times(b)
+    text = text if len(texts) == 1 and named[0][0] > 0 else f"({text})"
+    signs = [sign for sign, _ in terms]
+    return combined(text, lambda *sizes: sum(map(operator.mul, signs, sizes)), *(term for _, term in terms))
 
 
 def over(a: Extent, b: Extent) -> Extent:
     """Return the quotient, rounded down."""
     if b.text == "1":
         return a
-    size = a.size // b.size
     both = a.text.isdigit() and b.text.isdigit()
-    return extent(size) if both else combined(f"({a.text} // {_factor(b)})", a, b, floordiv)
+    return extent(a.size // b.size) if both else combined(f"({a.text} // {_factor(b)})", operator.floordiv, a, b)
 
 
 def _factor(size: Extent) -> str:
@@ -84,21 +76,21 @@ def slide(
     image: Extent, taps: Extent, stride: Extent, padding: Extent, dilation: Extent, ceil: bool = False
 ) -> Window:  # fmt: skip
     """Return the window of a convolution or pooling; `ceil`: the last one may hang over, but starts inside."""
-    reach = ((1, image), (1, times(extent(2), padding)), (-1, times(dilation, taps)), (1, dilation))
+    reach = ((1, image), (1, extent(2).times(padding)), (-1, dilation.times(taps)), (1, dilation))
     if stride.text == "1":
         return Window(image, total(*reach), taps, stride, padding, dilation)
     room = total(*reach, (-1, ONE))
     places = total((1, over(room, stride)), (1, ONE))
     if ceil:
         starts = total((1, image), (1, padding))
-        size = min(-(-room.size // stride.size) + 1, -(-starts.size // stride.size))
-        places = Extent(f"min(ceil_div({room.text}, {stride.text}) + 1, ceil_div({starts.text}, {stride.text}))", size)
+        text = f"min(ceil_div({room.text}, {stride.text}) + 1, ceil_div({starts.text}, {stride.text}))"
+        places = combined(text, lambda n, m, step: min(-(-n // step) + 1, -(-m // step)), room, starts, stride)
     return Window(image, places, taps, stride, padding, dilation)
 
 
 def slide_same(image: Extent, taps: Extent, dilation: Extent) -> Window:
     """Return the window of `padding="same"`, which has as many places as the image: the odd one is padded behind."""
-    padding = over(total((1, times(dilation, taps)), (-1, dilation)), extent(2))
+    padding = over(total((1, dilation.times(taps)), (-1, dilation)), extent(2))
     return Window(image, image, taps, ONE, padding, dilation)
 
 
@@ -106,6 +98,6 @@ def slide_transposed(
     image: Extent, taps: Extent, stride: Extent, padding: Extent, dilation: Extent, more: Extent
 ) -> Window:  # fmt: skip
     """Return the window of a transposed convolution; `more` is its output padding."""
-    reached = ((1, times(image, stride)), (1, times(dilation, taps)), (1, more), (1, ONE))
-    places = total(*reached, (-1, stride), (-1, dilation), (-1, times(extent(2), padding)))
+    reached = ((1, image.times(stride)), (1, dilation.times(taps)), (1, more), (1, ONE))
+    places = total(*reached, (-1, stride), (-1, dilation), (-1, extent(2).times(padding)))
     return Window(image, places, taps, stride, padding, dilation, transposed=True)

@@ -7,7 +7,7 @@ from math import prod
 
 from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.values import ONE, Accumulated, Extent, Value
-from cutegen_core.propose.playbook.windows.geometry import Window, times
+from cutegen_core.propose.playbook.windows.geometry import Window
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Sliding(Accumulated):
     def image_at(self, access: TensorAccess) -> TensorAccess:
         """Return how the image is addressed: by image "n", group "g", channel of the group "c" and places "x0", ..."""
         n, c, *places = (access.stride(f"o{k}") for k in range(len(self.operand.dims)))
-        strides = {"n": n, "g": times(self.depth, c), "c": c, **{f"x{k}": s for k, s in enumerate(places)}}
+        strides = {"n": n, "g": self.depth.times(c), "c": c, **{f"x{k}": s for k, s in enumerate(places)}}
         return replace(access, strides=strides)
 
 
@@ -82,5 +82,5 @@ class Convolution(Sliding):
         """Return how the weight is addressed: by group "g", filter "m" and channel "c" of it, and taps "x0", ..."""
         first, second, *taps = (access.stride(f"w{k}") for k in range(len(self.weight.dims)))
         own = {"m": second, "c": first} if self.transposed else {"m": first, "c": second}
-        whole = times(self.channels if self.transposed else self.filters, first)
+        whole = (self.channels if self.transposed else self.filters).times(first)
         return replace(access, strides={"g": whole, **own, **{f"x{k}": s for k, s in enumerate(taps)}})

@@ -61,7 +61,7 @@ def longer_side(call: OperationCall, own: Extent, axis: int, scale: object) -> E
     times, parts = Extent(str(factor.numerator), factor.numerator), factor.denominator
     longer = own.times(times)
     if parts > 1:
-        longer = combined(f"({own.text} * {times.text} // {parts})", own, times, lambda n, k: n * k // parts)
+        longer = combined(f"({own.text} * {times.text} // {parts})", lambda n, k: n * k // parts, own, times)
     if not fits((longer,), (size,)):
         raise not_in_playbook(f"'{call.node.op}' by {scale} to {int(size)} elements of {int(own.size)}")
     return longer

@@ -31,7 +31,7 @@ from cutegen_core.propose.playbook.values import (
     window,
     windows,
 )
-from cutegen_core.propose.playbook.windows.geometry import Window, slide, times
+from cutegen_core.propose.playbook.windows.geometry import Window, slide
 
 _MOST_TAPS = 49
 """Each tap of a window has statements of its own where columns are added up."""
@@ -117,7 +117,7 @@ def _at_tap(columns: Value, slides: Sequence[Window], tap: Sequence[int]) -> Val
 def _patch_of(axis: int, side: Window, tap: int) -> tuple[Value, Value]:
     """Return which patch along a dimension sees each element at this tap, and whether there is one."""
     dims = tuple(side.image if k == axis else ONE for k in (0, 1))
-    before = times(side.dilation, Extent(str(tap), tap))
+    before = side.dilation.times(Extent(str(tap), tap))
     padding, step = length_of(side.padding), length_of(side.stride)
     shifted = compute("{0} + {1} - {2}", position(dims, axis), padding, length_of(before), dtype="int64")
     kept, inside = _kept_inside(compute("{0} / {1}", shifted, step, dtype="int64"), side.places)

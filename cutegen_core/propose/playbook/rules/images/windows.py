@@ -34,7 +34,6 @@ from cutegen_core.propose.playbook.windows.geometry import (
     slide,
     slide_same,
     slide_transposed,
-    times,
 )
 from cutegen_core.propose.playbook.windows.values import Convolution, Pooling
 
@@ -98,7 +97,7 @@ def _of_images(
     if more is not None and padding is not None:
         windows = [slide_transposed(i, t, s, p, d, m) for (i, t, s, d), p, m in zip(whole, padding, more, strict=True)]
         filters, channels = weight.dims[1], over(weight.dims[0], groups)
-        made = times(filters, groups)
+        made = filters.times(groups)
     else:
         if not groups.single:  # whatever they are in another workload
             groups = over(x.dims[1], weight.dims[1])
@@ -213,7 +212,7 @@ def _along_one(x: Value, axis: int, count: Extent, kind: str) -> Value:
     """Return the pooling along one dimension: place i looks at the elements from i n / m to (i + 1) n / m, rounded
     outwards."""
     whole, (length, places) = x.dims[axis], (length_of(x.dims[axis]), length_of(count))
-    longest = combined(f"(({whole.text} - 1) // {count.text} + 2)", whole, count, lambda n, m: (n - 1) // m + 2)
+    longest = combined(f"(({whole.text} - 1) // {count.text} + 2)", lambda n, m: (n - 1) // m + 2, whole, count)
     place, tap = position((count, ONE), 0), position((longest,), 0)
     first = compute("{0} * {1} / {2}", place, length, places, dtype="int64")
     end = compute("(({0} + 1) * {1} + {2} - 1) / {2}", place, length, places, dtype="int64")
