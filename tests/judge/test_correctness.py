@@ -53,6 +53,14 @@ def product(k, draw):
     return a, b, a.astype(np.float64) @ b.astype(np.float64), (a @ b).astype(np.float64)
 
 
+@pytest.mark.parametrize(("narrow", "allowed"), [(True, True), (False, False)])
+def test_a_float64_result_of_float32_arithmetic_may_err_as_the_reference_does(narrow, allowed):
+    a, b = random(8, 64), random(64, 8, seed=1)
+    want, got = a @ b, sequential_product(single(a), single(b)).astype(np.float64)
+    declared = (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float64) if narrow else want
+    assert (judge(got, want, declared, "float64", DEFAULT_TOLERANCE["float64"]).wrong == 0) == allowed
+
+
 SIGNED = pytest.param(lambda g, shape: g.standard_normal(shape), id="signed")
 UNSIGNED = pytest.param(lambda g, shape: g.random(shape), id="unsigned")
 SCALED = pytest.param(lambda g, shape: 1000 * g.standard_normal(shape), id="scale-1000")

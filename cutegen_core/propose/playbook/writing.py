@@ -192,10 +192,13 @@ def write_file(
 
 
 def _lets(naming: Naming, texts: Sequence[str]) -> list[str]:
-    """Return `[let]` with the names that these lines mention."""
-    mentioned = set(re.findall(r"\w+", " ".join(texts)))
-    lets = {name: expression for expression, name in naming.lets.items() if name in mentioned}
-    return ["[let]", *(f'{name} = "{expression}"' for name, expression in lets.items()), ""] if lets else []
+    """Return `[let]` with the names that these lines mention, and those that their expressions mention."""
+    mentioned, lets = set(re.findall(r"\w+", " ".join(texts))), list[str]()
+    for expression, name in reversed(naming.lets.items()):
+        if name in mentioned:
+            mentioned.update(re.findall(r"\w+", expression))
+            lets.append(f'{name} = "{expression}"')
+    return ["[let]", *reversed(lets), ""] if lets else []
 
 
 def _values(parameter: ParameterText) -> str:

@@ -6,7 +6,7 @@ stay near one, so that rounding cannot grow; what is compared is never nearly eq
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
@@ -18,8 +18,9 @@ SIZES = {"N": (3, 6, 8), "R": (8, 10, 12, 16), "C": (16, 20, 24, 32)}
 AWKWARD = {"N": (1, 2, 5), "R": (6, 7, 9), "C": (12, 13, 15, 33)}
 POINTWISE = (
     "torch.tanh({0})", "torch.sigmoid({0})", "F.relu({0})", "F.gelu({0})", "F.silu({0})", "torch.sin({0})", "{0}.abs()",
-    "-{0}", "{0} * 0.5", "{0} + 1", "1 - {0}", "torch.exp(-{0}.abs())", "torch.sqrt({0}.abs() + 0.5)", "{0}.clamp(-1, 0.7)",
-    "torch.log1p({0}.abs())", "F.leaky_relu({0}, 0.1)", "F.softplus({0})", "{0} / (1 + {0}.abs())", "{0} ** 2 / 4",
+    "-{0}", "{0} * 0.5", "{0} + 1", "1 - {0}", "torch.exp(-{0}.abs())", "torch.sqrt({0}.abs() + 0.5)",
+    "{0}.clamp(-1, 0.7)", "torch.log1p({0}.abs())", "F.leaky_relu({0}, 0.1)", "F.softplus({0})",
+    "{0} / (1 + {0}.abs())", "{0} ** 2 / 4",
 )  # fmt: skip
 BINARY = (
     "{0} + {1}", "{0} - {1}", "{0} * {1}", "torch.maximum({0}, {1})", "{0} / (1 + {1}.abs())",
@@ -27,6 +28,10 @@ BINARY = (
     "torch.minimum({0}, {1})", "torch.addcmul({0}, {0}, {1}, value=0.5)", "torch.atan2({0}, {1}.abs() + 1)",
 )  # fmt: skip
 REDUCTIONS = ("mean", "amax", "amin", "logsumexp", "norm", "sum", "var", "std")
+ROWWISE = (
+    "F.softmax({0}, {1})", "F.log_softmax({0}, {1}) / 4", "{0}.cumsum({1}) / 4", "F.normalize({0}, dim={1}, eps=1e-3)",
+    "{0}.cummax({1})[0]", "{0}.flip({1}).cumsum({1}).flip({1}) / 4", "F.softmin({0}, {1})",
+)  # fmt: skip
 LOSSES = ("F.mse_loss({0}, {1})", "F.smooth_l1_loss({0}, {1})", "F.l1_loss({0}, {1}, reduction='sum') / 64")
 
 
@@ -142,9 +147,7 @@ def _rowwise(program: Program, term: Term) -> None:
     if not term.dims:
         return _pointwise(program, term)
     axis = program.chance.randrange(len(term.dims))
-    forms = ["F.softmax({0}, {1})", "F.log_softmax({0}, {1}) / 4", "{0}.cumsum({1}) / 4", "F.normalize({0}, dim={1}, eps=1e-3)",
-             "{0}.cummax({1})[0]", "{0}.flip({1}).cumsum({1}).flip({1}) / 4", "F.softmin({0}, {1})"]  # fmt: skip
-    program.line(program.chance.choice(forms).format(term.name, axis), term.dims)
+    program.line(program.chance.choice(ROWWISE).format(term.name, axis), term.dims)
     return None
 
 
