@@ -194,8 +194,7 @@ class Planner:
             length, written, before = piece.dims[value.axis], plain(piece), len(self.regions)
             self._write([self.materialise(piece) if written is not piece else piece], [part])
             if not all(length.everywhere):
-                own = (replace(region, when=f"{length.text} > 0") for region in self.regions[before:])
-                self.regions[before:] = own
+                self.regions[before:] = (_only_where(r, length, store.tensor) for r in self.regions[before:])
 
     def materialise(self, value: Value) -> Load:
         """Return a scratch tensor that holds `value`; reuse one that holds it already."""
@@ -395,6 +394,16 @@ def _parts(value: Join, store: Load) -> list[Load]:
         parts.append(part)
         start = start.plus(length)
     return parts
+
+
+def _only_where(region: Region, length: Extent, tensor: str) -> Region:
+    """Return a region that writes a piece of the tensor, launched where that has elements; any other one as it is.
+
+    What a piece is made of may be read by the next one, too.
+    """
+    if all(store.out.tensor != tensor for store in region.stores):
+        return region
+    return replace(region, when=" and ".join(filter(None, (region.when, f"{length.text} > 0"))))
 
 
 def _share_rows_throughout(pieces: Sequence[Value]) -> bool:

@@ -221,11 +221,56 @@ def _part(program: Program, term: Term) -> None:
     return None
 
 
+def _halves(program: Program, term: Term) -> None:
+    """Take both halves of a dimension of even length, or make two dimensions of it; else a triangle."""
+    even = [k for k, dim in enumerate(term.dims) if dim.startswith("(2 * ") and dim[5:-1] in ("R", "C")]
+    if not even:
+        if len(term.dims) < 2:
+            return _binary(program, term)
+        triangle = program.chance.choice(("tril", "triu"))
+        program.line(f"torch.{triangle}({term.name}, {program.chance.choice((-1, 0, 2))})", term.dims)
+        return None
+    k, way = program.chance.choice(even), program.chance.randrange(3)
+    half = term.dims[k][5:-1]
+    if way == 0:
+        program.line(f"{term.name}.unflatten({k}, (2, {half}))", [*term.dims[:k], "2", half, *term.dims[k + 1 :]])
+    elif way == 1:
+        program.line(f"F.glu({term.name}, {k})", [*term.dims[:k], half, *term.dims[k + 1 :]])
+    else:
+        parts = f"{term.name}.chunk(2, {k})"
+        program.line(f"{parts}[0].tanh() + {parts}[1].flip({k})", [*term.dims[:k], half, *term.dims[k + 1 :]])
+    return None
+
+
+def _masked(program: Program, term: Term) -> None:
+    """Compute rows of which a mask leaves out a part, or outer sums."""
+    if not term.dims:
+        return _binary(program, term)
+    other, chance = program.beside(term), program.chance
+    axis = chance.randrange(len(term.dims))
+    if chance.random() < 0.3 and len(term.dims) < 4:
+        vector = program.input(("5",))
+        program.line(f"({term.name}[..., None] * {vector.name}).sin().mean({axis})", _outer(term.dims, axis))
+        return None
+    forms = (
+        "F.softmax({0}.masked_fill({1} > 1, float('-inf')), {2})", "({0} * ({1} > 0)).sum({2}, keepdim=True) / 8 + {0}",
+        "torch.where({1} > 0.5, {0}, float('-inf')).amax({2}, keepdim=True).clamp(-9, 9) - {0}",
+        "({0} - {1}).abs().cumsum({2}) / 8", "torch.logaddexp({0}, {1}) - {0}.logsumexp({2}, keepdim=True)",
+    )  # fmt: skip
+    program.line(chance.choice(forms).format(term.name, other.name, axis), term.dims)
+    return None
+
+
+def _outer(dims: tuple[str, ...], axis: int) -> tuple[str, ...]:
+    """Return the extents of what has one more dimension of five, without one of the others."""
+    return (*dims[:axis], *dims[axis + 1 :], "5")
+
+
 def _product(program: Program, term: Term) -> None:
     if len(term.dims) < 2:
         return _pointwise(program, term)
     *batch, m, k = term.dims
-    form, chance = program.chance.randrange(4), program.chance
+    form, chance = program.chance.randrange(6), program.chance
     if form == 0:
         other = program.input((k, chance.choice(("R", "C", "7"))))
         program.line(f"({term.name} @ {other.name}) / 4", (*batch, m, other.dims[-1]))
@@ -235,6 +280,12 @@ def _product(program: Program, term: Term) -> None:
         program.line(f"F.linear({term.name}, {other.name}, {bias.name}) / 4", (*batch, m, other.dims[0]))
     elif form == 2:
         program.line(f"({term.name} @ {term.name}.transpose(-1, -2)) / 16", (*batch, m, m))
+    elif form == 3:
+        other = program.input((k, "R"))
+        program.line(f"torch.einsum('...mk,kn->...nm', {term.name}, {other.name}) / 4", (*batch, "R", m))
+    elif form == 4:
+        other = program.input((k,))
+        program.line(f"{term.name} @ {other.name} / 4", (*batch, m))
     else:
         other = program.input((*batch, k, "R"))
         program.line(f"torch.matmul({term.name}.tanh(), {other.name}) / 4", (*batch, m, "R"))
@@ -332,5 +383,5 @@ def _channels(program: Program, term: Term) -> None:
 
 _MOVES: Sequence[Callable[[Program, Term], None]] = (
     _pointwise, _pointwise, _binary, _binary, _reduce, _reduce, _reduce, _rowwise, _rowwise, _norm, _view, _view, _view,
-    _part, _part, _product, _loss, _window, _taken, _attention, _channels,
+    _part, _part, _part, _halves, _halves, _masked, _masked, _product, _loss, _window, _taken, _attention, _channels,
 )  # fmt: skip
