@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cutegen_core.propose.playbook.pointwise import UNARY
-from cutegen_core.propose.playbook.values import Value, compute, constant
+from cutegen_core.propose.playbook.values import COMPUTE_TYPE, Compute, Move, Value, compute, constant
 
 
 def cast(value: Value, dtype: str) -> Value:
@@ -36,3 +38,17 @@ def div(a: Value, b: Value) -> Value:
 def apply(rule: str, value: Value) -> Value:
     """Apply a pointwise operation of one operand by its ATen name."""
     return compute(UNARY[rule], value, dtype=value.dtype)
+
+
+def rounded(x: Value) -> Value:
+    """Return x as it is everywhere it is read, for what is subtracted from it.
+
+    A compiler contracts a product with the subtraction that follows it. Less its own largest element a large product
+    would be what rounding took from it, which may be far above 0, and its exponential infinite.
+    """
+    if isinstance(x, Move):
+        return replace(x, operand=rounded(x.operand))
+    product = {"float": "__fmul_rn({0}, {1})", "double": "__dmul_rn({0}, {1})"}.get(COMPUTE_TYPE[x.dtype])
+    if product is None or not isinstance(x, Compute) or x.code != "{0} * {1}":
+        return x
+    return replace(x, code=product)

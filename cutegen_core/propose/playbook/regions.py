@@ -36,6 +36,7 @@ from cutegen_core.propose.playbook.values import (
     Value,
     Viewed,
     agree,
+    compute,
     contiguous,
     in_order,
     plain,
@@ -201,7 +202,7 @@ class Planner:
         if isinstance(value, Reshape) or _is_squeezed(value):
             operand = self.materialise(value.operand)
             whole = operand if operand.contiguous else self._copied(operand)
-            return contiguous(whole.tensor, value.dtype, value.dims)
+            return contiguous(whole.tensor, whole.dtype, value.dims)
         if isinstance(value, Load) and value.tensor != POSITIONS:
             return value
         return self._copied(value)
@@ -213,13 +214,13 @@ class Planner:
             self._begun += together
             names = [fresh("tmp", self.taken) for _ in together]
             self._named |= set(names)
-            stores = [contiguous(name, one.dtype, one.dims) for one, name in zip(together, names, strict=True)]
+            stores = [contiguous(name, _held_as(one), one.dims) for one, name in zip(together, names, strict=True)]
             if len(together) > 1:
                 self.regions.append(self._region(together, stores))
             else:
-                self.outputs([plain(value)], names)
+                self._write([plain(value)], stores)
             for one, store in zip(together, stores, strict=True):
-                self.scratch.append(RegionScratch(store.tensor, one.dtype, one.dims))
+                self.scratch.append(RegionScratch(store.tensor, store.dtype, one.dims))
                 self._written[one] = store
                 self._begun.remove(one)
         return self._written[value]
@@ -355,8 +356,10 @@ class Planner:
     def _operand(self, terms: Terms, value: Value, coordinates: Sequence[Coordinate]) -> TensorAccess:
         """Return how an operand of the product is addressed; write one that is not a view of a tensor to a tensor
         first."""
-        alone = Terms(terms.extents, self.materialise)
-        access = alone.terms[alone.at(self._in_memory(value), coordinates)].access
+        alone, held = Terms(terms.extents, self.materialise), self._in_memory(value)
+        if held.dtype != value.dtype:
+            held = self.materialise(compute("{0}", held, dtype=value.dtype))
+        access = alone.terms[alone.at(held, coordinates)].access
         assert access is not None
         return access
 
@@ -382,6 +385,12 @@ def _accesses(terms: Terms, stores: Sequence[RegionResult]) -> list[TensorAccess
 def _access(store: Load, coordinates: Sequence[Coordinate]) -> TensorAccess:
     strides = {s: e for s, e in zip(coordinates, store.strides, strict=True) if s is not None}
     return TensorAccess(store.tensor, store.dtype, strides, store.offset)
+
+
+def _held_as(value: Value) -> str:
+    """Return the dtype of a value in scratch: a sum of halves, which is not divided yet, may be more than they hold."""
+    is_sum = isinstance(value, Reduce) and value.kind in ("sum", "times")
+    return "float32" if is_sum and value.dtype in ("float16", "bfloat16") else value.dtype
 
 
 def _parts(value: Join, store: Load) -> list[Load]:

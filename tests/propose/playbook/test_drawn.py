@@ -53,3 +53,15 @@ def test_sizes_that_are_computed_know_themselves_at_every_workload() -> None:
     by_hand = re.compile(r'\bExtent\(f"[^"]*",[^)]*[-+*/]')
     found = [path.name for path in PLAYBOOK.rglob("*.py") if by_hand.search(path.read_text())]
     assert set(found) <= {"extents.py"}
+
+
+@pytest.mark.parametrize("dtype", ["half", "bfloat16"])
+def test_a_sum_of_halves_that_another_kernel_divides_is_more_than_they_hold(
+    dtype: str, shared: SharedTools, tmp_path: Path
+) -> None:
+    """A norm of much larger rows than those that are summed afterwards; and a sum that a product reads."""
+    forward = "(F.rms_norm(x, (R, C)) * (x > 0)).sum(2), F.normalize(x.std((1, 2)), dim=0), (x / 64).sum(1) @ w"
+    inputs = {"x": f"torch.randn(N, R, C).{dtype}() * 60", "w": f"torch.randn(C, 6).{dtype}()"}
+    made = problem(forward, {"N": 2, "R": 16, "C": 64}, {"N": 3, "R": 17, "C": 65}, **inputs)
+    first, *_, last = variants_of(made, shared, tmp_path)
+    assert_right(made, (first, last), made.workloads, shared, tmp_path)

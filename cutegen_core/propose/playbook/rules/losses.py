@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
-from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, mul, sub
+from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, mul, rounded, sub
 from cutegen_core.propose.playbook.rules.reductions import mean_of, norm_of
 from cutegen_core.propose.playbook.rules.taken import followed
 from cutegen_core.propose.playbook.values import (
@@ -130,7 +130,7 @@ def _cosine_embedding(call: OperationCall) -> Value:
 
 
 def _cross_entropy(call: OperationCall) -> Value:
-    x, target = call.tensor(0), call.tensor(1)
+    x, target = rounded(call.tensor(0)), call.tensor(1)
     axis = 1 if len(x.dims) > 1 else 0
     largest = reduce("max", x, (axis,), True)
     shifted = sub(x, largest)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule
-from cutegen_core.propose.playbook.formulas import add, apply, div, like, mul, sub
+from cutegen_core.propose.playbook.formulas import add, apply, div, like, mul, rounded, sub
 from cutegen_core.propose.playbook.rules.reductions import mean_of, norm_of
 from cutegen_core.propose.playbook.rules.taken import followed
 from cutegen_core.propose.playbook.values import ONE, ZERO, Load, Value, compute, reduce, reshape, window
@@ -16,7 +16,7 @@ _KEPT, _KEPT_TOGETHER = 1 << 16, 1 << 18
 
 
 def _softmax(call: OperationCall, log: bool) -> Value:
-    x, axes = call.floating(0), call.integers(1, "dim")
+    x, axes = rounded(call.floating(0)), call.integers(1, "dim")
     shifted = sub(x, reduce("max", x, axes, True))
     total = reduce("sum", apply("exp", shifted), axes, True)
     if log:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
-from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, sub
+from cutegen_core.propose.playbook.formulas import add, apply, cast, div, like, rounded, sub
 from cutegen_core.propose.playbook.values import Size, Value, compute, product, reduce, squeeze, unsqueeze
 from cutegen_core.records.graph import Operand
 
@@ -37,7 +37,7 @@ def _extreme(kind: str) -> Rule:
 
 
 def _logsumexp(call: OperationCall) -> Value:
-    x, axes, keepdim = call.floating(0), call.integers(1, "dim"), call.flag(2, "keepdim")
+    x, axes, keepdim = rounded(call.floating(0)), call.integers(1, "dim"), call.flag(2, "keepdim")
     # An infinite maximum is not subtracted: inf - inf is no number, and the sum is 0 or infinite without that.
     largest = compute("(isinf({0}) ? 0 : {0})", reduce("max", x, axes, True), dtype=x.dtype)
     total = reduce("sum", apply("exp", sub(x, largest)), axes, True)
