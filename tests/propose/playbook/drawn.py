@@ -6,16 +6,15 @@ stay near one, so that rounding cannot grow; what is compared is never nearly eq
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from random import Random
 from typing import NamedTuple
 
 from cutegen_core.records.problem import Problem
 from tests.propose.playbook.right import problem
 
-SIZES = {"N": (3, 6, 8), "R": (8, 10, 12, 16), "C": (16, 20, 24, 32)}
-AWKWARD = {"N": (1, 2, 5), "R": (6, 7, 9), "C": (12, 13, 15, 33)}
 POINTWISE = (
     "torch.tanh({0})", "torch.sigmoid({0})", "F.relu({0})", "F.gelu({0})", "F.silu({0})", "torch.sin({0})", "{0}.abs()",
     "-{0}", "{0} * 0.5", "{0} + 1", "1 - {0}", "torch.exp(-{0}.abs())", "torch.sqrt({0}.abs() + 0.5)",
@@ -33,6 +32,36 @@ ROWWISE = (
     "{0}.cummax({1})[0]", "{0}.flip({1}).cumsum({1}).flip({1}) / 4", "F.softmin({0}, {1})",
 )  # fmt: skip
 LOSSES = ("F.mse_loss({0}, {1})", "F.smooth_l1_loss({0}, {1})", "F.l1_loss({0}, {1}, reduction='sum') / 64")
+
+
+@dataclass(frozen=True)
+class Range:
+    """What programs are drawn from.
+
+    Attributes:
+        sizes, awkward: of the benchmark and of the other workload, by the names that shapes use.
+        steps: the fewest and the most of a program.
+    """
+
+    sizes: Mapping[str, Sequence[int]]
+    awkward: Mapping[str, Sequence[int]]
+    steps: tuple[int, int]
+
+
+SMALL = Range(
+    {"N": (3, 6, 8), "R": (8, 10, 12, 16), "C": (16, 20, 24, 32)},
+    {"N": (1, 2, 5), "R": (6, 7, 9), "C": (12, 13, 15, 33)},
+    (2, 6),
+)
+LONG = Range(
+    {"N": (1, 2, 3), "R": (6, 8), "C": (20000, 40000, 70000, 131072, 300000)},
+    {"N": (1, 2, 5), "R": (7, 9), "C": (20001, 39999, 70002, 131071, 262143)},
+    (1, 4),
+)
+"""Rows that clusters and teams of blocks share: for a GPU."""
+_SHAPES = (("R", "C"), ("N", "R", "C"), ("N", "R", "C"), ("C",), ("N", "4", "R", "C"), ("C", "R"), ("N", "C", "R"))
+_MOST_ELEMENTS = 6_000_000
+"""Of a tensor: a program with a larger one is drawn again."""
 
 
 class Term(NamedTuple):
@@ -79,6 +108,10 @@ class Program:
         self.terms.append(Term(name, tuple(dims)))
         return self.terms[-1]
 
+    def most_elements(self, sizes: Mapping[str, int]) -> int:
+        """Return the elements of the largest tensor at these sizes."""
+        return max(prod(eval(dim, dict(sizes)) for dim in term.dims) for term in self.terms)
+
     def beside(self, term: Term) -> Term:
         """Return an operand that broadcasts with `term`: one that is there already, or an input of its own."""
         fitting = [other for other in self.terms if other != term and _fits(other.dims, term.dims)]
@@ -93,19 +126,19 @@ def _fits(dims: tuple[str, ...], into: tuple[str, ...]) -> bool:
     return len(dims) <= len(into) and all(a in (b, "1") for a, b in zip(dims[::-1], into[::-1], strict=False))
 
 
-def draw(seed: int) -> Problem:
+def draw(seed: int, of: Range = SMALL) -> Problem:
     """Return the problem of this number."""
     chance = Random(seed)
-    program = Program(chance, chance.choice(("float32",) * 8 + ("float16", "bfloat16")))
-    program.input(chance.choice((("R", "C"), ("N", "R", "C"), ("N", "R", "C"), ("C",), ("N", "4", "R", "C"))))
-    for _ in range(chance.randint(2, 6)):
-        term = chance.choice(program.terms[-2:])
-        chance.choice(_MOVES)(program, term)
-    returned = [program.terms[-1], *chance.sample(program.terms, chance.choice((0, 0, 1)))]
-    names = list(dict.fromkeys(term.name for term in returned if term.name not in program.inputs))
-    sizes = {name: chance.choice(values) for name, values in SIZES.items()}
-    awkward = {name: chance.choice(values) for name, values in AWKWARD.items()}
-    return problem(", ".join(names), sizes, awkward, lines=program.lines, **program.inputs)
+    while True:
+        program = Program(chance, chance.choice(("float32",) * 8 + ("float16", "bfloat16")))
+        program.input(chance.choice(_SHAPES))
+        for _ in range(chance.randint(*of.steps)):
+            chance.choice(_MOVES)(program, chance.choice(program.terms[-2:]))
+        sizes, awkward = ({n: chance.choice(v) for n, v in some.items()} for some in (of.sizes, of.awkward))
+        returned = [program.terms[-1], *chance.sample(program.terms, chance.choice((0, 0, 1)))]
+        names = list(dict.fromkeys(term.name for term in returned if term.name not in program.inputs))
+        if max(map(program.most_elements, (sizes, awkward))) <= _MOST_ELEMENTS:
+            return problem(", ".join(names), sizes, awkward, lines=program.lines, **program.inputs)
 
 
 def _pointwise(program: Program, term: Term) -> None:

@@ -1,0 +1,125 @@
+"""References drawn at random: whether the playbook's last kernel for each passes COMPILE and TEST.
+
+    python -m benchmarks.judge.drawn_programs [--executor gpu] [--long] [--first 0] [--limit-s 150] [--processes 12]
+        [--name NAME]
+
+`tests/propose/playbook/drawn.py` draws them. With `--long` rows have 20,000 to 300,000 elements, which is for a GPU.
+What is neither right nor refused by name is printed with its reference, and the command ends with 1. The result file
+has the counts, and these.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from secrets import randbits
+from typing import Any
+
+from benchmarks.conditions import write
+from cutegen_core.machine.device import choose_device
+from cutegen_core.propose import playbook
+from cutegen_core.propose.playbook import NotInPlaybook
+from cutegen_core.records.candidate import Author, Candidate
+from cutegen_core.records.event import AnsweredBy, SessionCreated
+from cutegen_core.records.problem import Problem
+from cutegen_core.records.trial import ExecutorKind
+from cutegen_core.session import start
+from cutegen_core.trajectory.store import Store
+from cutegen_core.wiring import Tools
+from tests.propose.playbook.drawn import LONG, SMALL, draw
+
+RIGHT, REFUSED = "right", "refused"
+
+
+@dataclass(frozen=True)
+class Share:
+    """The programs that one process tries: every `step`-th from `first` on, until `deadline`."""
+
+    first: int
+    step: int
+    deadline: float
+    executor: ExecutorKind
+    long: bool
+
+
+@dataclass(frozen=True)
+class Found:
+    """What came of one program; `source` only where that is a fault."""
+
+    number: int
+    verdict: str
+    message: str = ""
+    source: str = ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--executor", type=ExecutorKind, default=ExecutorKind.CPU)
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--first", type=int, default=0, help="number of the first program")
+    parser.add_argument("--limit-s", type=float, default=150.0, help="no program is begun after this")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--name", default="drawn_programs", help="of the file with the results")
+    chosen = parser.parse_args()
+    deadline, many = time.monotonic() + chosen.limit_s, chosen.processes
+    shares = [Share(chosen.first + k, many, deadline, chosen.executor, chosen.long) for k in range(many)]
+    with ProcessPoolExecutor(many, mp_context=get_context("spawn")) as pool:
+        found = sorted((one for part in pool.map(_try_share, shares) for one in part), key=lambda one: one.number)
+    faults = [asdict(one) for one in found if one.verdict not in (RIGHT, REFUSED)]
+    for fault in faults:
+        print(fault["number"], fault["verdict"], fault["message"], fault["source"], sep="\n")
+    counts = Counter(one.verdict for one in found)
+    print(dict(counts))
+    asked: dict[str, Any] = {"executor": chosen.executor, "long": chosen.long, "first": chosen.first}
+    write(chosen.name, {**asked, "device": asdict(choose_device(None)), "counts": counts, "faults": faults})
+    sys.exit(1 if faults else 0)
+
+
+def _try_share(share: Share) -> list[Found]:
+    with tempfile.TemporaryDirectory(prefix="cutegen-bench-") as folder:
+        store = Store(Path(folder) / "store.db")
+        tools = Tools(store)
+        try:
+            return list(_tried(share, store, tools))
+        finally:
+            tools.close()
+            store.close()
+
+
+def _tried(share: Share, store: Store, tools: Tools) -> Iterator[Found]:
+    number = share.first
+    while time.monotonic() < share.deadline:
+        problem = draw(number, LONG if share.long else SMALL)
+        try:
+            verdict, message = _verdict(problem, share.executor, store, tools)
+        except NotInPlaybook as refused:
+            verdict, message = REFUSED, str(refused)
+        yield Found(number, verdict, message, "" if verdict in (RIGHT, REFUSED) else problem.source)
+        number += share.step
+
+
+def _verdict(problem: Problem, executor: ExecutorKind, store: Store, tools: Tools) -> tuple[str, str]:
+    """Return the verdict on the playbook's last kernel, which is written for this device."""
+    session = start.create(store, problem, answered_by=AnsweredBy.PERSON, executor=executor)
+    created = store.events(session)[0].event
+    assert isinstance(created, SessionCreated)
+    evaluator = tools.evaluator(session, created.settings, timed=False)
+    reference, (own, *others) = evaluator.reference, problem.workloads
+    variants = playbook.propose(
+        reference.graph(own), reference.signature(own), "drawn", playbook.Target(evaluator.device, problem.allow),
+        others=[(reference.graph(other), reference.signature(other)) for other in others],
+    )  # fmt: skip
+    trial = evaluator.evaluate(Candidate(variants[-1].source, Author.PERSON), seed=randbits(31))
+    return RIGHT if trial.passed else str(trial.status), trial.message
+
+
+if __name__ == "__main__":
+    main()
