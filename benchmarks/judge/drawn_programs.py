@@ -28,6 +28,7 @@ from cutegen_core.machine.device import choose_device
 from cutegen_core.propose import playbook
 from cutegen_core.propose.playbook import NotInPlaybook
 from cutegen_core.records.candidate import Author, Candidate
+from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.event import AnsweredBy, SessionCreated
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind
@@ -36,7 +37,7 @@ from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools
 from tests.propose.playbook.drawn import LONG, SMALL, draw
 
-RIGHT, REFUSED = "right", "refused"
+RIGHT, REFUSED, NOT_RUN = NO_FAULTS = "right", "refused", "its reference does not run"
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def main() -> None:
     shares = [Share(chosen.first + k, many, deadline, chosen.executor, chosen.long) for k in range(many)]
     with ProcessPoolExecutor(many, mp_context=get_context("spawn")) as pool:
         found = sorted((one for part in pool.map(_try_share, shares) for one in part), key=lambda one: one.number)
-    faults = [asdict(one) for one in found if one.verdict not in (RIGHT, REFUSED)]
+    faults = [asdict(one) for one in found if one.verdict not in NO_FAULTS]
     for fault in faults:
         print(fault["number"], fault["verdict"], fault["message"], fault["source"], sep="\n")
     counts = Counter(one.verdict for one in found)
@@ -102,7 +103,11 @@ def _tried(share: Share, store: Store, tools: Tools) -> Iterator[Found]:
             verdict, message = _verdict(problem, share.executor, store, tools)
         except NotInPlaybook as refused:
             verdict, message = REFUSED, str(refused)
-        yield Found(number, verdict, message, "" if verdict in (RIGHT, REFUSED) else problem.source)
+        except ProblemError as error:  # long rows times themselves take more memory than a reference may use
+            verdict, message = NOT_RUN, str(error)
+        except Exception as error:  # noqa: BLE001 - a fault to be told with its reference
+            verdict, message = "error", repr(error)
+        yield Found(number, verdict, message, "" if verdict in NO_FAULTS else problem.source)
         number += share.step
 
 

@@ -24,6 +24,7 @@ from cutegen_core.propose.playbook.values import (
     contiguous,
     expand,
     extent,
+    fits,
     load,
 )
 from cutegen_core.records import operations as ops
@@ -58,8 +59,11 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
             values.update(SEVERAL[rule](call))
             refuse_unread(call)
         elif node.op != "input":
-            values[node.name] = _value(rule, _checked(OperationCall(node, values)))
-            _name_sizes(node, values[node.name])
+            values[node.name] = value = _value(rule, _checked(OperationCall(node, values)))
+            if not fits(value.dims, node.shape):
+                shapes = f"{list(map(int, value.sizes))} instead of {list(map(int, node.shape))}"
+                raise not_in_playbook(f"this form of '{node.op}', for which its rule has the shape {shapes},")
+            _name_sizes(node, value)
     if any(0 in node.shape for node in graph.nodes if node.name in graph.outputs):
         raise not_in_playbook("an output without elements")
     missing = [name for name in graph.outputs if name not in values]

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from cutegen_core.propose.playbook import NotInPlaybook
+from cutegen_core.propose.playbook.rules import RULES
+from cutegen_core.propose.playbook.values import reduce
 from tests.places import ROOT
 from tests.propose.playbook.drawn import draw
 from tests.propose.playbook.right import assert_right, problem, variants_of
@@ -65,3 +67,14 @@ def test_a_sum_of_halves_that_another_kernel_divides_is_more_than_they_hold(
     made = problem(forward, {"N": 2, "R": 16, "C": 64}, {"N": 3, "R": 17, "C": 65}, **inputs)
     first, *_, last = variants_of(made, shared, tmp_path)
     assert_right(made, (first, last), made.workloads, shared, tmp_path)
+
+
+def test_a_rule_that_gives_another_shape_than_pytorch_is_refused_by_name(
+    shared: SharedTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RULES, "relu", lambda call: reduce("sum", call.tensor(0), (0,), False))
+    made = problem("torch.relu(x) + 1", {"R": 8, "C": 16}, {"R": 7, "C": 13}, x="torch.randn(R, C)")
+    with pytest.raises(
+        NotInPlaybook, match=r"'aten.relu', for which its rule has the shape \[16\] instead of \[8, 16\]"
+    ):
+        variants_of(made, shared, tmp_path)
