@@ -118,7 +118,7 @@ class Region:
         """Return the plan's condition under which there is something to launch; "" where that is always so."""
         walked = (*self.outer, *(self.reduced if self.kind is Kind.STRIPS else ()))
         parts = [f"{mode.extent.text} > 0" for mode in walked if mode.extent.may_be_none]
-        return self.when or " and ".join(parts)
+        return " and ".join(dict.fromkeys(filter(None, (self.when, *parts))))
 
     @property
     def accesses(self) -> list[TensorAccess]:
