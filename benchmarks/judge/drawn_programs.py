@@ -52,8 +52,8 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What came of one program; `source` only where that is a fault."""
+class Judged:
+    """The verdict on one program, with its source where that is a fault."""
 
     number: int
     verdict: str
@@ -84,7 +84,7 @@ def main() -> None:
     sys.exit(1 if faults else 0)
 
 
-def _try_share(share: Share) -> list[Found]:
+def _try_share(share: Share) -> list[Judged]:
     with tempfile.TemporaryDirectory(prefix="cutegen-bench-") as folder:
         store = Store(Path(folder) / "store.db")
         tools = Tools(store)
@@ -95,7 +95,7 @@ def _try_share(share: Share) -> list[Found]:
             store.close()
 
 
-def _tried(share: Share, store: Store, tools: Tools) -> Iterator[Found]:
+def _tried(share: Share, store: Store, tools: Tools) -> Iterator[Judged]:
     number = share.first
     while time.monotonic() < share.deadline:
         problem = draw(number, LONG if share.long else SMALL)
@@ -107,7 +107,7 @@ def _tried(share: Share, store: Store, tools: Tools) -> Iterator[Found]:
             verdict, message = NOT_RUN, str(error)
         except Exception as error:  # noqa: BLE001 - a fault to be told with its reference
             verdict, message = "error", repr(error)
-        yield Found(number, verdict, message, "" if verdict in NO_FAULTS else problem.source)
+        yield Judged(number, verdict, message, "" if verdict in NO_FAULTS else problem.source)
         number += share.step
 
 

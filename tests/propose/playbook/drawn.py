@@ -36,7 +36,7 @@ LOSSES = ("F.mse_loss({0}, {1})", "F.smooth_l1_loss({0}, {1})", "F.l1_loss({0}, 
 
 @dataclass(frozen=True)
 class Range:
-    """What programs are drawn from.
+    """The sizes and lengths that programs are drawn from.
 
     Attributes:
         sizes, awkward: of the benchmark and of the other workload, by the names that shapes use.
@@ -334,8 +334,7 @@ def _window(program: Program, term: Term) -> None:
     """Convolve or pool an image of three or four dimensions."""
     if len(term.dims) not in (3, 4) or not {"R", "C"} >= set(term.dims[2:]):
         return _norm(program, term)
-    *whole, chance = *term.dims, program.chance
-    n, channels, *places = whole
+    (n, channels, *places), chance = term.dims, program.chance
     d = len(places)
     if chance.random() < 0.5:
         kind = chance.choice(("avg_pool", "max_pool"))
@@ -344,10 +343,9 @@ def _window(program: Program, term: Term) -> None:
             (n, channels, *(f"(({p} - 1) // 2 + 1)" for p in places)),
         )
     else:
-        weight = program.input(("6", channels, *["3"] * d))
-        code = f"F.conv{d}d({term.name}, {weight.name}, padding={chance.choice((0, 1))}) / 8"
-        same = "padding=1" in code
-        program.line(code, (n, "6", *(p if same else f"({p} - 2)" for p in places)))
+        weight, padding = program.input(("6", channels, *["3"] * d)), chance.choice((0, 1))
+        made = places if padding else [f"({p} - 2)" for p in places]
+        program.line(f"F.conv{d}d({term.name}, {weight.name}, padding={padding}) / 8", (n, "6", *made))
     return None
 
 

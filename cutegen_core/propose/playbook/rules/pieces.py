@@ -141,8 +141,8 @@ def _pieces(call: OperationCall, x: Value, axis: int, length: Extent, parts: int
     """Return pieces of one length; the last one is what is left where there is less."""
     found, whole = [], x.dims[axis]
     for i in range(parts):
-        start = combined(f"{i} * {length.text}", partial(operator.mul, i), length)
-        left = combined(f"({whole.text} - {start.text})", operator.sub, whole, _times(length, i))
+        start = _times(length, i)
+        left = combined(f"({whole.text} - {start.text})", operator.sub, whole, start)
         found.append(window(x, axis, start, at_most(length, left)))
     return _named(call, found)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass, replace
 
-from cutegen_core.propose.playbook.values import ONE, Extent, combined, extent
+from cutegen_core.propose.playbook.values import ONE, Extent, combined, computed, extent
 
 
 def total(*terms: tuple[int, Extent]) -> Extent:
@@ -27,8 +27,7 @@ def over(a: Extent, b: Extent) -> Extent:
     """Return the quotient, rounded down."""
     if b.text == "1":
         return a
-    both = a.text.isdigit() and b.text.isdigit()
-    return extent(a.size // b.size) if both else combined(f"({a.text} // {_factor(b)})", operator.floordiv, a, b)
+    return computed(f"({{}} // {_factor(b)})", operator.floordiv, a, b)
 
 
 def _factor(size: Extent) -> str:

@@ -6,7 +6,7 @@ from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import ELEMENT, VECTOR_BYTES, Parameters, layout_of
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.terms import TensorAccess
-from cutegen_core.propose.playbook.values import Extent, combined, extent, product
+from cutegen_core.propose.playbook.values import Extent, computed, product
 from cutegen_core.propose.playbook.windows.kernels import ConvolutionKernel, number_of, part_of, places_of
 from cutegen_core.propose.playbook.windows.values import Convolution
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
@@ -23,9 +23,7 @@ def width_of(dtype: str) -> int:
 def vectors_of(channels: Extent, dtype: str) -> Extent:
     """Return how many vectors hold these channels."""
     width = width_of(dtype)
-    if channels.text.isdigit():
-        return extent(-(-channels.size // width))
-    return combined(f"ceil_div({channels.text}, {width})", lambda n: -(-n // width), channels)
+    return computed(f"ceil_div({{}}, {width})", lambda n: -(-n // width), channels)
 
 
 class PackedConvolution(ConvolutionKernel):
