@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from cutegen_core.propose.playbook.parameters import ELEMENT
+from cutegen_core.propose.playbook.values import ELEMENT
 from cutegen_core.records.problem import Signature, TensorSpec
 
 _ONE_LINE, _WIDTH = 60, 100

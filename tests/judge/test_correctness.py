@@ -153,6 +153,14 @@ def test_where_the_declared_precision_overflows_both_answers_are_right():
     assert judge(np.array([-np.inf, 2.0]), want, declared).wrong == 1
 
 
+@pytest.mark.parametrize(("dtype", "large"), [("float16", 65504.0), ("bfloat16", 3.38e38), ("float32", 3.402823e38)])
+def test_a_result_that_the_tolerance_lets_round_to_infinity_may_be_infinite(dtype, large):
+    want = np.array([large, -large, large / 2, large * 1.001])
+    usual = DEFAULT_TOLERANCE[dtype]
+    assert judge(np.array([np.inf, -np.inf, large / 2, np.inf]), want, want, dtype, usual).wrong == 0
+    assert judge(np.array([-np.inf, np.inf, np.inf, np.nan]), want, want, dtype, usual).wrong == 4
+
+
 def test_integers_must_be_equal_to_the_reference_at_either_precision():
     want, declared = np.array([3, 5, 7]), np.array([3, 6, 7])
     assert judge(np.array([3, 6, 7]), want, declared, "int64").wrong == 0

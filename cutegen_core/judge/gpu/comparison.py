@@ -90,9 +90,13 @@ def ratio(elements: Elements, rule: OutputRule) -> torch.Tensor:
     got, unbounded = got.double(), want.double()
     want = _saturate(rule.dtype, unbounded)
     error = (_finite_or_zero(got) - _finite_or_zero(want)).abs()
-    quotient = torch.where(error == 0.0, 0.0, error / _allowed(want, rule))
+    allowed = _allowed(want, rule)
+    quotient = torch.where(error == 0.0, 0.0, error / allowed)
     special = ~(torch.isfinite(got) & torch.isfinite(want))
     same = _same_special(got, want) | _is_overflow(rule.dtype, got, unbounded)
+    if rule.dtype in correctness.OVERFLOWS_FROM:
+        beyond = want.abs() + allowed >= correctness.OVERFLOWS_FROM[rule.dtype]
+        same |= beyond & torch.isinf(got) & (got.sign() == want.sign())
     if declared is not None:
         rounded = declared.double()
         overflows = ~torch.isfinite(rounded) & torch.isfinite(unbounded)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from cutegen_core.propose.playbook.formulas import cast, like, mul
+from cutegen_core.propose.playbook.formulas import as_stored, cast, like, mul
 from cutegen_core.propose.playbook.values import NotInPlaybook, Value, constant
+from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Node, Operand, Ref
 
 COVERED = (
@@ -15,6 +16,12 @@ COVERED = (
     "over one block of dimensions, matrix products, convolutions and poolings with an elementwise epilogue"
 )
 FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+
+_STEPS = frozenset({
+    "floor", "ceil", "trunc", "round", "frac", "sign", "sgn", "heaviside", "fmod", "remainder", "floor_divide",
+    "hardshrink", "threshold", "fake_quantize_per_tensor_affine",
+})  # fmt: skip
+"""Operations whose floats change by steps; those that give no floats do, too."""
 
 
 def not_in_playbook(what: str) -> NotInPlaybook:
@@ -34,6 +41,12 @@ class OperationCall:
     values: Mapping[str, Value]
     read: set[int | str] = field(default_factory=set)
 
+    @property
+    def stepwise(self) -> bool:
+        """Return whether the least change of an operand may change the result by a step."""
+        given = self.node.kwargs.get("rounding_mode") is not None
+        return given or self.node.dtype not in FLOATS or ops.name(self.node) in _STEPS
+
     def operand(self, index: int, name: str = "", default: Operand = None) -> Operand:
         """Return positional operand `index`, or the keyword `name`, or `default`."""
         if index < len(self.node.args):
@@ -52,7 +65,8 @@ class OperationCall:
         if isinstance(operand, Ref):
             if operand.node not in self.values:
                 raise not_in_playbook(f"'{self.node.op}' of '{operand.node}'")
-            return self.values[operand.node]
+            value = self.values[operand.node]
+            return as_stored(value) if self.stepwise else value
         if isinstance(operand, bool | int | float):
             return constant(operand, self._number_dtype(operand))
         raise not_in_playbook(f"'{self.node.op}' with operand {operand!r}")

@@ -5,13 +5,36 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cutegen_core.propose.playbook.pointwise import UNARY
-from cutegen_core.propose.playbook.values import COMPUTE_TYPE, Compute, Move, Value, compute, constant
+from cutegen_core.propose.playbook.values import (
+    COMPUTE_TYPE,
+    ELEMENT,
+    Compute,
+    Constant,
+    Load,
+    Move,
+    Value,
+    compute,
+    constant,
+)
 
 
 def cast(value: Value, dtype: str) -> Value:
     """Return the value in another dtype; half and bfloat16 arithmetic stays in float, so only kinds of arithmetic
     differ."""
     return value if value.dtype == dtype else compute("static_cast<{T}>({0})", value, dtype=dtype)
+
+
+def as_stored(x: Value) -> Value:
+    """Return x as memory would hold it: computed halves are rounded, which arithmetic in float has not done yet.
+
+    A step decides by it: a half and the same one that came through memory must compare as equal.
+    """
+    if isinstance(x, Move):
+        return replace(x, operand=as_stored(x.operand))
+    element = ELEMENT.get(x.dtype, "")
+    if not element.startswith("cute::") or isinstance(x, Load | Constant):
+        return x
+    return compute(f"{{T}}({element}({{0}}))", x, dtype=x.dtype)
 
 
 def like(value: Value, number: float) -> Value:

@@ -9,20 +9,9 @@ from typing import NamedTuple
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Mode
 from cutegen_core.propose.playbook.terms import TensorAccess
-from cutegen_core.propose.playbook.values import ONE, Extent
+from cutegen_core.propose.playbook.values import ELEMENT, ONE, Extent
 from cutegen_core.records.problem import ITEMSIZE
 
-ELEMENT = {
-    "float64": "double",
-    "float32": "float",
-    "float16": "cute::half_t",
-    "bfloat16": "cute::bfloat16_t",
-    "float8_e4m3fn": "cute::float_e4m3_t",
-    "float8_e5m2": "cute::float_e5m2_t",
-    "bool": "uint8_t",
-    **{name: f"{name}_t" for name in ("int64", "int32", "int16", "int8", "uint8")},
-}
-"""What a tensor of a dtype points to. CuTe packs `bool` into bits, so bools travel as bytes."""
 _HALVES = tuple(ELEMENT[dtype] for dtype in ("float16", "bfloat16"))
 _NARROW = (*_HALVES, *(ELEMENT[dtype] for dtype in ("float8_e4m3fn", "float8_e5m2")))
 VECTOR_BYTES = 16

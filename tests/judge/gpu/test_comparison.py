@@ -17,7 +17,7 @@ comparison = Later("cutegen_core.judge.gpu.comparison")
 
 POISON = 0xFF
 TOLERANCE = Tolerance(1e-5, 1e-4)
-SPECIAL = (0.0, -0.0, float("nan"), float("inf"), -float("inf"), 1e-42, 3.0e38)
+SPECIAL = (0.0, -0.0, float("nan"), float("inf"), -float("inf"), 1e-42, 3.0e38, 3.402823e38, -65504.0)
 
 
 def both(got, want, declared, dtype, tolerance=TOLERANCE):

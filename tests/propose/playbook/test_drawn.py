@@ -69,6 +69,17 @@ def test_a_sum_of_halves_that_another_kernel_divides_is_more_than_they_hold(
     assert_right(made, (first, last), made.workloads, shared, tmp_path)
 
 
+@pytest.mark.parametrize("dtype", ["half", "bfloat16"])
+def test_a_half_equals_the_same_one_that_came_through_memory(dtype: str, shared: SharedTools, tmp_path: Path) -> None:
+    """No row has a larger place than the largest one, and one of them has as large a one."""
+    given = f"(x.argmax(1).{dtype}() / 3)"
+    forward = f"torch.where({given} > {given}.amax(0, keepdim=True), {given}, 0), {given} >= {given}.amax(0)"
+    inputs = {"x": f"torch.randn(N, R).{dtype}()"}
+    made = problem(forward, {"N": 9, "R": 4000}, {"N": 7, "R": 3001}, **inputs)
+    first, *_, last = variants_of(made, shared, tmp_path)
+    assert_right(made, (first, last), made.workloads, shared, tmp_path)
+
+
 def test_a_rule_that_gives_another_shape_than_pytorch_is_refused_by_name(
     shared: SharedTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cutegen_core.propose.playbook.gather.matching import INDEX, picked
-from cutegen_core.propose.playbook.parameters import ELEMENT, VECTOR_BYTES
+from cutegen_core.propose.playbook.parameters import VECTOR_BYTES
 from cutegen_core.propose.playbook.serving.matching import Matcher
 from cutegen_core.propose.playbook.serving.writing import ServingLevel
+from cutegen_core.propose.playbook.values import ELEMENT
 from cutegen_core.records.graph import Graph, Ref
 from cutegen_core.records.problem import ITEMSIZE, Signature
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from cutegen_core.propose.playbook.kernels import MappedProduct, ProductKernel
 from cutegen_core.propose.playbook.naming import Naming
-from cutegen_core.propose.playbook.parameters import ELEMENT
 from cutegen_core.propose.playbook.products import simt
 from cutegen_core.propose.playbook.products.simt import RASTERS, layers
 from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.values import ELEMENT
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, TensorMapText, render
 
 OPERATION = {"float16": "SM80_16x8x16_F32F16F16F32_TN", "bfloat16": "SM80_16x8x16_F32BF16BF16F32_TN"}

@@ -7,11 +7,11 @@ from functools import partial
 
 from cutegen_core.propose.playbook.kernels import AttentionKernel
 from cutegen_core.propose.playbook.naming import Naming
-from cutegen_core.propose.playbook.parameters import ELEMENT
 from cutegen_core.propose.playbook.products.tensor_cores import OPERATION, VECTOR
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.rows import mapped_attention
 from cutegen_core.propose.playbook.target import Target
+from cutegen_core.propose.playbook.values import ELEMENT
 from cutegen_core.propose.playbook.writing import Level, RegionText, render
 
 _DEEPEST = 1024

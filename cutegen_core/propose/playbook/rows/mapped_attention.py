@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from cutegen_core.propose.playbook.kernels import MappedAttention, attention_steps
 from cutegen_core.propose.playbook.naming import Naming
-from cutegen_core.propose.playbook.parameters import ELEMENT
 from cutegen_core.propose.playbook.products.tensor_cores import VECTOR
 from cutegen_core.propose.playbook.regions import Mode, Region
 from cutegen_core.propose.playbook.terms import TensorAccess
+from cutegen_core.propose.playbook.values import ELEMENT
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, TensorMapText, render
 
 _SLICE, _WIDEST = 64, 128

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping, Sequence
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
-from cutegen_core.propose.playbook.formulas import add, apply, cast, like, mul, sub
+from cutegen_core.propose.playbook.formulas import add, apply, cast, like, mul, rounded, sub
 from cutegen_core.propose.playbook.rules.products import matmul
 from cutegen_core.propose.playbook.values import (
     DotProductAttention,
@@ -90,7 +90,7 @@ def _apart(call: OperationCall, q: Value, k: Value, v: Value, mask: Value | None
     """Return the formula in float arithmetic, as a flash kernel computes it."""
     last = len(k.dims) - 1
     keys = permute(cast(k, "float32"), (*range(last - 1), last, last - 1))
-    scores: Value = mul(matmul(cast(q, "float32"), keys, "float32"), scale)
+    scores = rounded(mul(matmul(cast(q, "float32"), keys, "float32"), scale))
     if causal:
         seen = compute("{1} <= {0}", position(scores.dims, -2), position(scores.dims, -1), dtype="bool")
         scores = compute("{0} ? {1} : {T}(-INFINITY)", seen, scores, dtype="float32")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cutegen_core.propose.playbook.parameters import ELEMENT, VECTOR_BYTES
+from cutegen_core.propose.playbook.parameters import VECTOR_BYTES
 from cutegen_core.propose.playbook.serving.matching import Matcher, number
 from cutegen_core.propose.playbook.serving.writing import ServingLevel
+from cutegen_core.propose.playbook.values import ELEMENT
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
 from cutegen_core.records.problem import ITEMSIZE, Signature
 

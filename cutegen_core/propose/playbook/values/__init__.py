@@ -30,6 +30,7 @@ from cutegen_core.propose.playbook.values.extents import (
 )
 from cutegen_core.propose.playbook.values.nodes import (
     COMPUTE_TYPE,
+    ELEMENT,
     POSITIONS,
     Accumulated,
     Compute,
@@ -67,6 +68,7 @@ from cutegen_core.propose.playbook.values.sharing import deep, made_of, shared, 
 
 __all__ = [
     "COMPUTE_TYPE",
+    "ELEMENT",
     "ONE",
     "POSITIONS",
     "ZERO",

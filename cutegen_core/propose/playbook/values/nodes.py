@@ -20,6 +20,17 @@ COMPUTE_TYPE = {
     "int16": "long", "int8": "long", "uint8": "long", "bool": "bool",
 }  # fmt: skip
 """What arithmetic on a dtype is done in: halves in float, integers in 64 bits."""
+ELEMENT = {
+    "float64": "double",
+    "float32": "float",
+    "float16": "cute::half_t",
+    "bfloat16": "cute::bfloat16_t",
+    "float8_e4m3fn": "cute::float_e4m3_t",
+    "float8_e5m2": "cute::float_e5m2_t",
+    "bool": "uint8_t",
+    **{name: f"{name}_t" for name in ("int64", "int32", "int16", "int8", "uint8")},
+}
+"""What a tensor of a dtype points to. CuTe packs `bool` into bits, so bools travel as bytes."""
 POSITIONS = "#"
 """Stands for the tensor whose element at offset i is i: a `Load` of it says where an element lies."""
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cutegen_core.propose.playbook.kernels import RegionKernel
-from cutegen_core.propose.playbook.parameters import ELEMENT, Nested, Parameters, layout_of
+from cutegen_core.propose.playbook.parameters import Nested, Parameters, layout_of
 from cutegen_core.propose.playbook.pointwise import LEAST
 from cutegen_core.propose.playbook.regions import Mode
 from cutegen_core.propose.playbook.terms import TensorAccess
-from cutegen_core.propose.playbook.values import COMPUTE_TYPE, Extent, product
+from cutegen_core.propose.playbook.values import COMPUTE_TYPE, ELEMENT, Extent, product
 from cutegen_core.propose.playbook.windows.geometry import Window
 from cutegen_core.propose.playbook.windows.values import Convolution, Pooling
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from cutegen_core.propose.playbook.naming import Naming
-from cutegen_core.propose.playbook.parameters import ELEMENT, VECTOR_BYTES, Parameters, layout_of
+from cutegen_core.propose.playbook.parameters import VECTOR_BYTES, Parameters, layout_of
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.terms import TensorAccess
-from cutegen_core.propose.playbook.values import Extent, computed, product
+from cutegen_core.propose.playbook.values import ELEMENT, Extent, computed, product
 from cutegen_core.propose.playbook.windows.kernels import ConvolutionKernel, number_of, part_of, places_of
 from cutegen_core.propose.playbook.windows.values import Convolution
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
