@@ -1,9 +1,10 @@
 """References drawn at random: whether the playbook's last kernel for each passes COMPILE and TEST.
 
-    python -m benchmarks.judge.drawn_programs [--executor gpu] [--long] [--first 0] [--limit-s 150] [--processes 12]
+    python -m benchmarks.judge.drawn_programs [--executor gpu] [--of small] [--first 0] [--limit-s 150] [--processes 12]
         [--name NAME]
 
-`tests/propose/playbook/drawn.py` draws them. With `--long` rows have 20,000 to 300,000 elements, which is for a GPU.
+`tests/propose/playbook/drawn.py` draws them: small ones, wide ones, which also have whole numbers, doubles, writes to
+parts and much else, and long ones, whose rows have 20,000 to 300,000 elements: for a GPU.
 What is neither right nor refused by name is printed with its reference, and the command ends with 1. The result file
 has the counts, and these.
 """
@@ -35,7 +36,7 @@ from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools
-from tests.propose.playbook.drawn import LONG, SMALL, draw
+from tests.propose.playbook.drawn import RANGES, draw
 
 RIGHT, REFUSED, NOT_RUN = NO_FAULTS = "right", "refused", "its reference does not run"
 
@@ -48,7 +49,7 @@ class Share:
     step: int
     deadline: float
     executor: ExecutorKind
-    long: bool
+    of: str
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,14 @@ class Judged:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--executor", type=ExecutorKind, default=ExecutorKind.CPU)
-    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--of", choices=tuple(RANGES), default="small", help="the kind of programs")
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
     parser.add_argument("--limit-s", type=float, default=150.0, help="no program is begun after this")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--name", default="drawn_programs", help="of the file with the results")
     chosen = parser.parse_args()
     deadline, many = time.monotonic() + chosen.limit_s, chosen.processes
-    shares = [Share(chosen.first + k, many, deadline, chosen.executor, chosen.long) for k in range(many)]
+    shares = [Share(chosen.first + k, many, deadline, chosen.executor, chosen.of) for k in range(many)]
     with ProcessPoolExecutor(many, mp_context=get_context("spawn")) as pool:
         found = sorted((one for part in pool.map(_try_share, shares) for one in part), key=lambda one: one.number)
     faults = [asdict(one) for one in found if one.verdict not in NO_FAULTS]
@@ -79,7 +80,7 @@ def main() -> None:
         print(fault["number"], fault["verdict"], fault["message"], fault["source"], sep="\n")
     counts = Counter(one.verdict for one in found)
     print(dict(counts))
-    asked: dict[str, Any] = {"executor": chosen.executor, "long": chosen.long, "first": chosen.first}
+    asked: dict[str, Any] = {"executor": chosen.executor, "of": chosen.of, "first": chosen.first}
     write(chosen.name, {**asked, "device": asdict(choose_device(None)), "counts": counts, "faults": faults})
     sys.exit(1 if faults else 0)
 
@@ -98,7 +99,7 @@ def _try_share(share: Share) -> list[Judged]:
 def _tried(share: Share, store: Store, tools: Tools) -> Iterator[Judged]:
     number = share.first
     while time.monotonic() < share.deadline:
-        problem = draw(number, LONG if share.long else SMALL)
+        problem = draw(number, RANGES[share.of])
         try:
             verdict, message = _verdict(problem, share.executor, store, tools)
         except NotInPlaybook as refused:

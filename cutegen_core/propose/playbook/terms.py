@@ -30,6 +30,7 @@ from cutegen_core.propose.playbook.values import (
     Value,
     Viewed,
     agree,
+    product,
     reductions,
     repeats,
     walk,
@@ -203,7 +204,11 @@ class Terms:
         beside = self._load(Load(value.dims, "int64", POSITIONS, tuple(own), source.offset), coordinates)
         products = "".join(f" + {{{k}}} * {{{k + 1}}}" for k in range(2, 2 + len(factors), 2))
         code = f"static_cast<{{T}}>({{0}}[{{1}}{products}])"
-        return self._formula(code, [self._pointer(source), beside, *factors], COMPUTE_TYPE[value.dtype])
+        operands = [self._pointer(source), beside, *factors]
+        if any(extent.may_be_none for extent in source.dims):  # the result is not made of it where it has no elements
+            code = f"{{{len(operands)}}} > 0 ? {code} : {{T}}(0)"
+            operands.append(self._number(product(source.dims)))
+        return self._formula(code, operands, COMPUTE_TYPE[value.dtype])
 
     def _taken_of(self, value: Taken) -> tuple[Load, Sequence[Value | None], Sequence[int | None]]:
         """Return the tensor in memory that is read, and for each of its dimensions what indexes it."""

@@ -7,12 +7,13 @@ stay near one, so that rounding cannot grow; what is compared is never nearly eq
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from random import Random
 from typing import NamedTuple
 
 from cutegen_core.records.problem import Problem
+from tests.propose.playbook.drawn_forms import FORMS
 from tests.propose.playbook.right import problem
 
 POINTWISE = (
@@ -41,11 +42,15 @@ class Range:
     Attributes:
         sizes, awkward: of the benchmark and of the other workload, by the names that shapes use.
         steps: the fewest and the most of a program.
+        dtypes: of its inputs.
+        more: it draws from the forms of `drawn_forms`, too.
     """
 
     sizes: Mapping[str, Sequence[int]]
     awkward: Mapping[str, Sequence[int]]
     steps: tuple[int, int]
+    dtypes: Sequence[str] = ("float32",) * 8 + ("float16", "bfloat16")
+    more: bool = False
 
 
 SMALL = Range(
@@ -53,12 +58,15 @@ SMALL = Range(
     {"N": (1, 2, 5), "R": (6, 7, 9), "C": (12, 13, 15, 33)},
     (2, 6),
 )
+WIDE = replace(SMALL, dtypes=(*SMALL.dtypes, "float64"), more=True)
+"""Of the same sizes, with whole numbers, doubles, writes to parts, scattered sums and much else."""
 LONG = Range(
     {"N": (1, 2, 3), "R": (6, 8), "C": (20000, 40000, 70000, 131072, 300000)},
     {"N": (1, 2, 5), "R": (7, 9), "C": (20001, 39999, 70002, 131071, 262143)},
     (1, 4),
 )
 """Rows that clusters and teams of blocks share: for a GPU."""
+RANGES: Mapping[str, Range] = {"small": SMALL, "wide": WIDE, "long": LONG, "long-wide": replace(LONG, more=True)}
 _SHAPES = (("R", "C"), ("N", "R", "C"), ("N", "R", "C"), ("C",), ("N", "4", "R", "C"), ("C", "R"), ("N", "C", "R"))
 _MOST_ELEMENTS = 6_000_000
 """Of a tensor: a program with a larger one is drawn again."""
@@ -101,6 +109,13 @@ class Program:
         self.inputs[name] = f"torch.randint(0, {below}, [{', '.join(dims)}])"
         return name
 
+    def whole(self, dims: Sequence[str]) -> str:
+        """Add an input of whole numbers from -9 to 9; return its name."""
+        name = f"x{len(self.inputs)}"
+        dtype = self.chance.choice(("int64", "int64", "int32", "int16", "int8"))
+        self.inputs[name] = f"torch.randint(-9, 10, [{', '.join(dims)}]).to(torch.{dtype})"
+        return name
+
     def line(self, code: str, dims: Sequence[str]) -> Term:
         """Add a line that computes a tensor of this shape."""
         name = f"t{len(self.lines)}"
@@ -130,10 +145,11 @@ def draw(seed: int, of: Range = SMALL) -> Problem:
     """Return the problem of this number."""
     chance = Random(seed)
     while True:
-        program = Program(chance, chance.choice(("float32",) * 8 + ("float16", "bfloat16")))
+        program = Program(chance, chance.choice(of.dtypes))
         program.input(chance.choice(_SHAPES))
         for _ in range(chance.randint(*of.steps)):
-            chance.choice(_MOVES)(program, chance.choice(program.terms[-2:]))
+            move = _form if of.more and chance.random() < 0.6 else chance.choice(_MOVES)
+            move(program, chance.choice(program.terms[-2:]))
         sizes, awkward = ({n: chance.choice(v) for n, v in some.items()} for some in (of.sizes, of.awkward))
         returned = [program.terms[-1], *chance.sample(program.terms, chance.choice((0, 0, 1)))]
         names = list(dict.fromkeys(term.name for term in returned if term.name not in program.inputs))
@@ -409,6 +425,33 @@ def _channels(program: Program, term: Term) -> None:
         mode = chance.choice(("nearest", "bilinear"))
         dims = (n, "4", f"(2 * {high})", f"(2 * {wide})")
         program.line(f"F.interpolate({name}, scale_factor=2, mode='{mode}')", dims)
+    return None
+
+
+def _form(program: Program, term: Term) -> None:
+    """Compute one of the forms that go with a tensor of so many dimensions."""
+    chance, rank = program.chance, len(term.dims)
+    forms = [form for form in FORMS if form.least <= rank <= form.most]
+    if not forms:
+        return _pointwise(program, term)
+    form, axis = chance.choice(forms), chance.randrange(rank)
+    names = {"x": term.name, "k": axis, "dim": term.dims[axis]}
+    if "{y}" in form.code:
+        names["y"] = program.beside(term).name
+    if "{same}" in form.code:
+        names["same"] = program.input(term.dims).name
+    if "{weight}" in form.code:
+        names["weight"] = program.input((term.dims[-1], "7")).name
+    if "{whole}" in form.code:
+        names["whole"] = program.whole(term.dims)
+    if "{row}" in form.code:
+        names["row"] = program.places(("5",), names["dim"])
+    if "{places}" in form.code:
+        names["places"] = program.places(term.dims, term.dims[-1])
+    *before, last = form.code.format(**names).split("; ")
+    made = f"t{len(program.lines) + len(before)}"
+    program.lines += [part.replace("made", made) for part in before]
+    program.line(last.replace("made", made), form.dims(term.dims, axis))
     return None
 
 

@@ -9,21 +9,22 @@ from cutegen_core.propose.playbook import NotInPlaybook
 from cutegen_core.propose.playbook.rules import RULES
 from cutegen_core.propose.playbook.values import reduce
 from tests.places import ROOT
-from tests.propose.playbook.drawn import draw
+from tests.propose.playbook.drawn import SMALL, WIDE, Range, draw
 from tests.propose.playbook.right import assert_right, problem, variants_of
 from tests.shared_tools import SharedTools
 
 PLAYBOOK = ROOT / "cutegen_core" / "propose" / "playbook"
-FEW, MANY = 4, 120
+FEW, MANY = 2, 90
 
 
+@pytest.mark.parametrize("of", [SMALL, WIDE], ids=["small", "wide"])
 @pytest.mark.parametrize(
     "seed", [*range(FEW), *(pytest.param(k, marks=pytest.mark.thorough) for k in range(FEW, MANY))]
 )
 def test_a_reference_drawn_at_random_is_refused_by_name_or_right(
-    seed: int, shared: SharedTools, tmp_path: Path
+    seed: int, of: Range, shared: SharedTools, tmp_path: Path
 ) -> None:
-    case = draw(seed)
+    case = draw(seed, of)
     try:
         variants = variants_of(case, shared, tmp_path)
     except NotInPlaybook:
@@ -78,6 +79,32 @@ def test_a_half_equals_the_same_one_that_came_through_memory(dtype: str, shared:
     made = problem(forward, {"N": 9, "R": 4000}, {"N": 7, "R": 3001}, **inputs)
     first, *_, last = variants_of(made, shared, tmp_path)
     assert_right(made, (first, last), made.workloads, shared, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("forward", "lines"),
+    [
+        ("made * 2", ["made = torch.empty_like(x)", "made[:, ::2] = x[:, ::2]", "made[:, 1::2] = -x[:, 1::2]"]),
+        ("made", ["made = x.amax(2, keepdim=True)", "made[..., 1:] = 3"]),
+        ("torch.gather(x[:, 1:].exp(), 2, places[:, 1:]), (x[:, 1:] > 0).any(1), (x[:, 1:] > 0).all(1)", []),
+        ("x[:, 1:].amax(2) * 2, x[:, 1:].sum(1), x[:, 1:].mT @ x[:, 1:]", []),
+    ],
+)
+def test_what_has_no_elements_at_some_sizes_is_not_read(
+    forward: str, lines: list[str], shared: SharedTools, tmp_path: Path
+) -> None:
+    inputs = {"x": "torch.randn(N, R, C)", "places": "torch.randint(0, C, (N, R, C))"}
+    made = problem(forward, {"N": 2, "R": 6, "C": 16}, {"N": 2, "R": 1, "C": 13}, lines=lines, **inputs)
+    first, *_, last = variants_of(made, shared, tmp_path)
+    assert_right(made, (first, last), made.workloads, shared, tmp_path)
+
+
+def test_odd_rows_of_doubles_and_whole_numbers_are_copied_as_vectors(shared: SharedTools, tmp_path: Path) -> None:
+    """Half a vector of them is one element."""
+    inputs = {"x": "torch.randn(R, C).double()", "whole": "torch.randint(-9, 9, (R, C))"}
+    forward = "F.layer_norm(x, (C,), eps=0.01) + whole % 4, whole.cumsum(1), F.softmax(x, 1) * whole"
+    made = problem(forward, {"R": 8, "C": 20}, {"R": 9, "C": 13}, **inputs)
+    assert_right(made, variants_of(made, shared, tmp_path)[-1:], made.workloads, shared, tmp_path)
 
 
 def test_a_rule_that_gives_another_shape_than_pytorch_is_refused_by_name(

@@ -127,7 +127,8 @@ def _some(kind: str) -> Rule:
     def rule(call: OperationCall) -> Value:
         hits = cast(_nonzero(call.tensor(0)), "int64")
         found = reduce(kind, hits, call.integers(1, "dim"), call.flag(2, "keepdim"))
-        return compute("{0} != 0", found, dtype=call.node.dtype)
+        # Of nothing, the largest is the least number there is, and the smallest the largest one.
+        return compute("{0} > 0", found, dtype=call.node.dtype)
 
     return rule
 

@@ -236,7 +236,7 @@ def _isin(call: OperationCall) -> Value:
     x, others = call.tensor(0), call.tensor(1)
     others = reshaped(others, (product(others.dims),)) if others.dims else others
     hits = compute("{0} == {1}", unsqueeze(x, len(x.dims)) if others.dims else x, others, dtype="bool")
-    found = compute("{0} != 0", reduce("max", cast(hits, "int64"), (-1,), False), dtype="bool") if others.dims else hits
+    found = compute("{0} > 0", reduce("max", cast(hits, "int64"), (-1,), False), dtype="bool") if others.dims else hits
     return compute("!{0}", found, dtype="bool") if call.keyword("invert") else found
 
 
