@@ -99,6 +99,8 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
     """
     if expected.exact is None:
         return f"the reference cannot run in float64 there: {expected.why}"
+    if expected.undefined:
+        return f"{expected.undefined}: what comes of it is not defined"
     try:
         small = sum(t.numel() for t in expected.exact) <= _FEW_ELEMENTS
         rounded, *again = (

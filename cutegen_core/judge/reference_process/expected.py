@@ -26,6 +26,7 @@ _NARROWER = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, 
 _ROUNDING = 2.0**-24
 _WHOLE = ("floor", "ceil", "round", "trunc", "sign", "sgn")
 """Operations whose results are whole numbers, which no kernel rounds."""
+_CONVERSIONS, _DEVIATIONS = ("_to_copy", "copy_"), ("std", "std_mean")
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,15 @@ class Expected:
     Attributes:
         declared: outputs at the declared precision.
         exact: outputs in float64, None if the file cannot run in it; `why` has the reason.
+        undefined: what it does that PyTorch leaves open, or "". Whole numbers are made of what these cannot hold: of
+            NaN, or of more than their largest. A standard deviation squares more than the root of the largest float: a
+            CPU does that in float64, and a GPU does not.
     """
 
     declared: tuple[torch.Tensor, ...]
     exact: tuple[torch.Tensor, ...] | None
     why: str = ""
+    undefined: str = ""
 
 
 def expect(live: Live) -> Expected:
@@ -58,22 +63,27 @@ def expect(live: Live) -> Expected:
         if out_of_memory(error):
             raise
         raise ProblemError(describe(error, live.origin)) from error
+    wide = _Exact(narrow=all(t.dtype is not torch.float64 for t in live.tensors.values()))
     try:
-        exact = run_exact(live, live.tensors)
+        exact = run_exact(live, live.tensors, wide)
     except Exception as error:
         if out_of_memory(error):
             raise
         return Expected(declared, None, describe(error, live.origin))
     if [t.shape for t in exact] != [t.shape for t in declared]:
         return Expected(declared, None, "its shapes depend on the precision")
-    return Expected(declared, exact)
+    return Expected(declared, exact, undefined=wide.undefined)
 
 
-def run_exact(live: Live, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """Call the reference once on float64 copies of these tensors; errors of the file's code pass through."""
+def run_exact(live: Live, tensors: Mapping[str, torch.Tensor], wide: _Exact | None = None) -> tuple[torch.Tensor, ...]:
+    """Call the reference once on float64 copies of these tensors; errors of the file's code pass through.
+
+    Args:
+        wide: notes what this run does.
+    """
     torch.set_default_dtype(torch.float64)
     try:
-        with _Exact():
+        with wide or _Exact():
             return run(live, {name: _upcast(t) for name, t in tensors.items()})
     finally:
         torch.set_default_dtype(torch.float32)
@@ -133,7 +143,18 @@ class _Exact(_Uncompiled):  # type: ignore[no-untyped-call]
     """Replaces every narrower floating type that a reference asks for, such as by `.float()`, by float64.
 
     Otherwise a file that converts would be compared with rounded values and would seem to make no error of its own.
+
+    Args:
+        narrow: the reference computes in float32.
+
+    Attributes:
+        undefined: as in `Expected`.
     """
+
+    def __init__(self, *, narrow: bool = False) -> None:
+        super().__init__()
+        self.undefined = ""
+        self._narrow = narrow
 
     def __torch_dispatch__(
         self,
@@ -145,7 +166,16 @@ class _Exact(_Uncompiled):  # type: ignore[no-untyped-call]
         given = dict(kwargs or {})
         if given.get("dtype") in _NARROWER:
             given["dtype"] = torch.float64
-        return func(*args, **given)
+        made, name = func(*args, **given), func.__name__.partition(".")[0]
+        if name in _CONVERSIONS and isinstance(made, torch.Tensor):
+            source = args[1 if made is args[0] else 0]  # copy_ has it second
+            if isinstance(source, torch.Tensor) and not _can_hold(made.dtype, source):
+                self.undefined = "the reference makes whole numbers of what these cannot hold, NaN or too much"
+        if name in _DEVIATIONS and self._narrow and isinstance(args[0], torch.Tensor):
+            found = made[0] if isinstance(made, tuple) else made
+            if isinstance(found, torch.Tensor) and _squares(found, args[0]) > torch.finfo(torch.float32).max:
+                self.undefined = "the squares of a standard deviation are more than float32 holds"
+        return made
 
 
 class _Rounding(_Uncompiled):  # type: ignore[no-untyped-call]
@@ -240,6 +270,20 @@ def _tensors_of(given: object) -> Iterator[torch.Tensor]:
             yield from _tensors_of(one)
     elif isinstance(given, torch.Tensor):
         yield given
+
+
+def _can_hold(dtype: torch.dtype, numbers: torch.Tensor) -> bool:
+    """Return whether a dtype has these numbers once what follows the point is cut off; PyTorch wraps those of uint8."""
+    if dtype.is_floating_point or dtype.is_complex or dtype is torch.bool or not numbers.is_floating_point():
+        return True
+    most = float(torch.iinfo(torch.int64 if dtype is torch.uint8 else dtype).max) + 1
+    return bool(((numbers > -most - 1) & (numbers < most)).all())
+
+
+def _squares(deviations: torch.Tensor, of: torch.Tensor) -> float:
+    """Return the largest finite sum of squares that standard deviations are made of."""
+    finite = deviations[torch.isfinite(deviations)]
+    return float(finite.max()) ** 2 * of.numel() / deviations.numel() if finite.numel() else 0.0
 
 
 def _is_wide(given: object) -> bool:
