@@ -283,7 +283,7 @@ def _can_hold(dtype: torch.dtype, numbers: torch.Tensor) -> bool:
 def _squares(deviations: torch.Tensor, of: torch.Tensor) -> float:
     """Return the largest finite sum of squares that standard deviations are made of."""
     finite = deviations[torch.isfinite(deviations)]
-    return float(finite.max()) ** 2 * of.numel() / deviations.numel() if finite.numel() else 0.0
+    return float(finite.max().square()) * of.numel() / deviations.numel() if finite.numel() else 0.0
 
 
 def _is_wide(given: object) -> bool:
