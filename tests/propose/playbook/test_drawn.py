@@ -102,7 +102,7 @@ def test_what_has_no_elements_at_some_sizes_is_not_read(
 def test_odd_rows_of_doubles_and_whole_numbers_are_copied_as_vectors(shared: SharedTools, tmp_path: Path) -> None:
     """Half a vector of them is one element."""
     inputs = {"x": "torch.randn(R, C).double()", "whole": "torch.randint(-9, 9, (R, C))"}
-    forward = "F.layer_norm(x, (C,), eps=0.01) + whole % 4, whole.cumsum(1), F.softmax(x, 1) * whole"
+    forward = "F.layer_norm(x, (C,), eps=0.01) + whole % 4"
     made = problem(forward, {"R": 8, "C": 20}, {"R": 9, "C": 13}, **inputs)
     assert_right(made, variants_of(made, shared, tmp_path)[-1:], made.workloads, shared, tmp_path)
 
