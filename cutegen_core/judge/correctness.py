@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cutegen_core.judge.float8 import FLOAT8, half_units, is_overflow, saturate
+from cutegen_core.judge.float8 import FLOAT8, half_units, saturate
 from cutegen_core.judge.mismatch import find_pattern
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Tolerance
 from cutegen_core.records.trial import Comparison, Mismatch
@@ -48,8 +48,11 @@ _HEATMAP = 32
 _ULPS = 4.0
 _INEXACT = 16.0
 """Epsilons, at the output's scale: rounding after every operation errs by less."""
-OVERFLOWS_FROM = {"float32": 2.0**128 - 2.0**103, "bfloat16": 2.0**128 - 2.0**119, "float16": 65520.0}
-"""The smallest numbers that are rounded to infinity."""
+OVERFLOWS_FROM = {
+    "float64": np.inf, "float32": 2.0**128 - 2.0**103, "bfloat16": 2.0**128 - 2.0**119, "float16": 65520.0,
+    **{dtype: float8.overflows_from for dtype, float8 in FLOAT8.items()},
+}  # fmt: skip
+"""The smallest numbers that are rounded to what is beyond the format."""
 _FLUSHED = {"float32": 2.0**-126, "bfloat16": 2.0**-126, "float16": 2.0**-24, **dict.fromkeys(FLOAT8, 0.0)}
 
 
@@ -213,11 +216,7 @@ def _error_ratio(values: OutputValues, allowed: Array, dtype: str) -> Array:
     special = ~(np.isfinite(values.got) & np.isfinite(want))
     if not special.any():
         return ratio
-    same = _same_special(values.got, want) | is_overflow(dtype, values.got, values.want)
-    if dtype in OVERFLOWS_FROM:
-        # A number that the tolerance allows may be one that is rounded to infinity.
-        beyond = np.abs(want) + allowed >= OVERFLOWS_FROM[dtype]
-        same |= beyond & np.isinf(values.got) & (np.sign(values.got) == np.sign(want))
+    same = _same_special(values.got, want) | _is_overflow(dtype, values.got, values.want, allowed)
     if values.declared is not None:
         # The declared precision overflows where float64 does not: an honest kernel may give either value.
         overflows = ~np.isfinite(values.declared) & np.isfinite(values.want)
@@ -225,6 +224,18 @@ def _error_ratio(values: OutputValues, allowed: Array, dtype: str) -> Array:
         same |= overflows & np.isnan(values.declared) & ~np.isfinite(values.got)
     result: Array = np.where(special, np.where(same, 0.0, np.inf), ratio)
     return result
+
+
+def _is_overflow(dtype: str, got: Array, want: Array, allowed: Array) -> Mask:
+    """Return where a number beyond the format is right, and `got` says so: with an infinity, or NaN where it has none.
+
+    That number may be one that the tolerance allows; the tolerance of 8-bit formats has their own rounding in it.
+    """
+    float8 = FLOAT8.get(dtype)
+    beyond = np.abs(want) + (0.0 if float8 else allowed) >= OVERFLOWS_FROM[dtype]
+    has_infinity = float8 is None or float8.infinity
+    said = np.isinf(got) & (np.sign(got) == np.sign(want)) if has_infinity else np.isnan(got)
+    return np.asarray(beyond & said)
 
 
 def _same_special(left: Array, right: Array) -> Mask:

@@ -82,13 +82,3 @@ def saturate(dtype: str, want: Array) -> Array:
     """Return the values with those beyond the largest number replaced by it, also infinities; other dtypes as given."""
     float8 = FLOAT8.get(dtype)
     return want if float8 is None else np.clip(want, -float8.largest, float8.largest)
-
-
-def is_overflow(dtype: str, got: Array, want: Array) -> Mask:
-    """Return where `want` is beyond the format and `got` says so with an infinity, or with NaN where it has none."""
-    float8 = FLOAT8.get(dtype)
-    if float8 is None:
-        return np.zeros(want.shape, dtype=bool)
-    beyond = np.abs(want) >= float8.overflows_from
-    said = np.isinf(got) & (np.sign(got) == np.sign(want)) if float8.infinity else np.isnan(got)
-    return np.asarray(beyond & said)

@@ -93,10 +93,7 @@ def ratio(elements: Elements, rule: OutputRule) -> torch.Tensor:
     allowed = _allowed(want, rule)
     quotient = torch.where(error == 0.0, 0.0, error / allowed)
     special = ~(torch.isfinite(got) & torch.isfinite(want))
-    same = _same_special(got, want) | _is_overflow(rule.dtype, got, unbounded)
-    if rule.dtype in correctness.OVERFLOWS_FROM:
-        beyond = want.abs() + allowed >= correctness.OVERFLOWS_FROM[rule.dtype]
-        same |= beyond & torch.isinf(got) & (got.sign() == want.sign())
+    same = _same_special(got, want) | _is_overflow(rule.dtype, got, unbounded, allowed)
     if declared is not None:
         rounded = declared.double()
         overflows = ~torch.isfinite(rounded) & torch.isfinite(unbounded)
@@ -242,13 +239,13 @@ def _saturate(dtype: str, want: torch.Tensor) -> torch.Tensor:
     return want if float8 is None else want.clamp(-float8.largest, float8.largest)
 
 
-def _is_overflow(dtype: str, got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
-    """Apply `float8.is_overflow`."""
+def _is_overflow(dtype: str, got: torch.Tensor, want: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
+    """Apply the rule of `correctness`."""
     float8 = FLOAT8.get(dtype)
-    if float8 is None:
-        return torch.zeros_like(want, dtype=torch.bool)
-    said = torch.isinf(got) & (got.sign() == want.sign()) if float8.infinity else torch.isnan(got)
-    return (want.abs() >= float8.overflows_from) & said
+    beyond = want.abs() + (0.0 if float8 else allowed) >= correctness.OVERFLOWS_FROM[dtype]
+    has_infinity = float8 is None or float8.infinity
+    said = torch.isinf(got) & (got.sign() == want.sign()) if has_infinity else torch.isnan(got)
+    return beyond & said
 
 
 def _untouched(got: torch.Tensor, poison: int) -> torch.Tensor:

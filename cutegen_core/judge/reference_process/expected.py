@@ -63,27 +63,27 @@ def expect(live: Live) -> Expected:
         if out_of_memory(error):
             raise
         raise ProblemError(describe(error, live.origin)) from error
-    wide = _Exact(narrow=all(t.dtype is not torch.float64 for t in live.tensors.values()))
+    noted = _NotedExact(narrow=all(t.dtype is not torch.float64 for t in live.tensors.values()))
     try:
-        exact = run_exact(live, live.tensors, wide)
+        exact = run_exact(live, live.tensors, noted)
     except Exception as error:
         if out_of_memory(error):
             raise
         return Expected(declared, None, describe(error, live.origin))
     if [t.shape for t in exact] != [t.shape for t in declared]:
         return Expected(declared, None, "its shapes depend on the precision")
-    return Expected(declared, exact, undefined=wide.undefined)
+    return Expected(declared, exact, undefined=noted.undefined)
 
 
-def run_exact(live: Live, tensors: Mapping[str, torch.Tensor], wide: _Exact | None = None) -> tuple[torch.Tensor, ...]:
+def run_exact(live: Live, tensors: Mapping[str, torch.Tensor], how: _Exact | None = None) -> tuple[torch.Tensor, ...]:
     """Call the reference once on float64 copies of these tensors; errors of the file's code pass through.
 
     Args:
-        wide: notes what this run does.
+        how: converts to float64, and may note more.
     """
     torch.set_default_dtype(torch.float64)
     try:
-        with wide or _Exact():
+        with how or _Exact():
             return run(live, {name: _upcast(t) for name, t in tensors.items()})
     finally:
         torch.set_default_dtype(torch.float32)
@@ -143,18 +143,7 @@ class _Exact(_Uncompiled):  # type: ignore[no-untyped-call]
     """Replaces every narrower floating type that a reference asks for, such as by `.float()`, by float64.
 
     Otherwise a file that converts would be compared with rounded values and would seem to make no error of its own.
-
-    Args:
-        narrow: the reference computes in float32.
-
-    Attributes:
-        undefined: as in `Expected`.
     """
-
-    def __init__(self, *, narrow: bool = False) -> None:
-        super().__init__()
-        self.undefined = ""
-        self._narrow = narrow
 
     def __torch_dispatch__(
         self,
@@ -166,7 +155,32 @@ class _Exact(_Uncompiled):  # type: ignore[no-untyped-call]
         given = dict(kwargs or {})
         if given.get("dtype") in _NARROWER:
             given["dtype"] = torch.float64
-        made, name = func(*args, **given), func.__name__.partition(".")[0]
+        return func(*args, **given)
+
+
+class _NotedExact(_Exact):  # type: ignore[no-untyped-call]
+    """Notes what the reference does that PyTorch leaves open.
+
+    Args:
+        narrow: the reference computes in float32.
+
+    Attributes:
+        undefined: as in `Expected`.
+    """
+
+    def __init__(self, *, narrow: bool) -> None:
+        super().__init__()
+        self.undefined = ""
+        self._narrow = narrow
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., object],
+        types: Sequence[type],
+        args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
+        made, name = super().__torch_dispatch__(func, types, args, kwargs), func.__name__.partition(".")[0]
         if name in _CONVERSIONS and isinstance(made, torch.Tensor):
             source = args[1 if made is args[0] else 0]  # copy_ has it second
             if isinstance(source, torch.Tensor) and not _can_hold(made.dtype, source):

@@ -435,19 +435,16 @@ def _form(program: Program, term: Term) -> None:
     if not forms:
         return _pointwise(program, term)
     form, axis = chance.choice(forms), chance.randrange(rank)
-    names = {"x": term.name, "k": axis, "dim": term.dims[axis]}
-    if "{y}" in form.code:
-        names["y"] = program.beside(term).name
-    if "{same}" in form.code:
-        names["same"] = program.input(term.dims).name
-    if "{weight}" in form.code:
-        names["weight"] = program.input((term.dims[-1], "7")).name
-    if "{whole}" in form.code:
-        names["whole"] = program.whole(term.dims)
-    if "{row}" in form.code:
-        names["row"] = program.places(("5",), names["dim"])
-    if "{places}" in form.code:
-        names["places"] = program.places(term.dims, term.dims[-1])
+    operands: Mapping[str, Callable[[], str]] = {
+        "y": lambda: program.beside(term).name,
+        "same": lambda: program.input(term.dims).name,
+        "weight": lambda: program.input((term.dims[-1], "7")).name,
+        "whole": lambda: program.whole(term.dims),
+        "row": lambda: program.places(("5",), term.dims[axis]),
+        "places": lambda: program.places(term.dims, term.dims[-1]),
+    }
+    named = {name: add() for name, add in operands.items() if f"{{{name}}}" in form.code}
+    names = {"x": term.name, "k": axis, "dim": term.dims[axis], **named}
     *before, last = form.code.format(**names).split("; ")
     made = f"t{len(program.lines) + len(before)}"
     program.lines += [part.replace("made", made) for part in before]
