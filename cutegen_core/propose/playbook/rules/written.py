@@ -85,8 +85,6 @@ def _slice_scatter(call: OperationCall) -> Value:
     step = int(given)
     first = position_of(start if isinstance(start, int) else 0, whole)
     last = position_of(end, whole) if isinstance(end, int) else whole
-    if source.dims[axis].nothing:
-        return x
     where = compute("{0} - {1}", position((whole,), 0), length_of(first), dtype="int64")
     inside = f"{{0}} >= 0 && {{0}} + {{1}} < {{2}}{f' && {{0}} % {step} == 0' if step > 1 else ''}"
     behind = len(x.dims) - axis - 1

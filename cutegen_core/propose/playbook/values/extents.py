@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -40,10 +41,18 @@ class Extent:
         """Return what is left without so much, as slices have it: nothing where that is more than there is."""
         if other.text == "0":
             return self
-        part_of_it = self.text in other.text  # as half of it is
-        text = f"({self.text} - {other.text})" if part_of_it else f"max({self.text} - {other.text}, 0)"
-        left = combined(text, lambda whole, part: max(whole - part, 0), self, other)
-        return left if part_of_it else replace(left, may_be_none=True)
+        if self.text == other.text:
+            return replace(ZERO, may_be_none=True)
+        if other.is_share_of(self):
+            return combined(f"({self.text} - {other.text})", operator.sub, self, other)
+        left = computed("max({} - {}, 0)", lambda whole, part: max(whole - part, 0), self, other)
+        return replace(left, may_be_none=left.nothing or not left.text.isdigit())
+
+    def is_share_of(self, whole: Extent) -> bool:
+        """Tell whether it is a half of another size, a third, or less by a number: then it is less wherever there is
+        something, and what is left is never nothing."""
+        own = re.escape(whole.text)
+        return re.fullmatch(rf"\({own} // ([2-9]|[1-9]\d+)\)|max\({own} - [1-9]\d*, 0\)", self.text) is not None
 
     @property
     def everywhere(self) -> tuple[float, ...]:
