@@ -2,7 +2,7 @@
 
 1. `parse` turns the text into a syntax tree, or reports where it is invalid.
 2. `find_size_slots` lists the numbers that a workload may replace: module-level constants, entries of module-level
-   dicts, and number literals inside `get_inputs`, `get_init_inputs` and classes.
+   dicts, and number literals inside `get_inputs`, `get_init_inputs`, classes and other module-level values.
 3. `with_sizes` writes other numbers into those places and keeps every line number.
 
 Nothing here executes the file: it is untrusted Python.
@@ -11,7 +11,7 @@ Nothing here executes the file: it is untrusted Python.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from cutegen_core.machine.python_text import parse_module
@@ -21,7 +21,11 @@ Number = int | float
 SizeValue = Number | tuple[int, ...]
 
 _INPUT_FUNCTIONS = ("get_inputs", "get_init_inputs")
-_LARGEST = 1 << 62
+_LARGEST, _MOST_PARTS = 1 << 62, 256
+_FUNCTIONS: Mapping[str, Callable[..., Number]] = {
+    "int": int, "float": float, "round": round, "abs": abs, "len": len, "max": max, "min": min, "sum": sum,
+}  # fmt: skip
+"""Python's own functions that sizes are computed by."""
 LONGEST_SOURCE = 1 << 18
 LITERALS = ("WORKLOADS", "TOLERANCE", "ALLOW", "TITLE", "COMPULSORY", "EXISTING", "ALIAS", "EDITED_FROM")
 """Module-level names that only the workbench reads."""
@@ -32,12 +36,13 @@ class SizeSlot:
     """Place in the source that holds a size.
 
     Attributes:
-        name: "N", "config.hidden" (an entry of a dict), or "get_inputs#2", "Model#2" (its third number literal).
+        name: "N", "config.hidden" (an entry of a dict), or "get_inputs#2", "Model#2", "layers#2" (its third number
+            literal).
         value: int, float, or a tuple of ints (also for a list).
         derived: computed from other names, so it follows them when they are replaced.
         span: start and end (line, UTF-8 column) of the expression.
-        brackets: brackets around a sequence in the source: "()", "[]" or "".
-        inside: it stands in a class: many of these numbers are no sizes.
+        brackets: of a sequence: "()", "[]", or "" where there are none.
+        inside: it stands in a class or a call: many of these numbers are no sizes.
     """
 
     name: str
@@ -94,12 +99,7 @@ def find_size_slots(tree: ast.Module) -> Mapping[str, SizeSlot]:
             slots[slot.name] = slot
             known[slot.name] = slot.value
     for place in _places(tree):
-        inside, negated = isinstance(place, ast.ClassDef), _negated(place)
-        for position, node in enumerate(_literals(place)):
-            if id(node) in negated:  # -100 marks something, and is no size
-                continue
-            slot = SizeSlot(f"{place.name}#{position}", _number(node, known), False, _span(node), inside=inside)
-            slots[slot.name] = slot
+        slots |= {s.name: s for s in _literal_slots(place.name, place, inside=isinstance(place, ast.ClassDef))}
     return slots
 
 
@@ -136,18 +136,25 @@ def read_docstring(tree: ast.Module) -> str:
 def with_sizes(source: str, slots: Mapping[str, SizeSlot], sizes: Mapping[str, SizeValue]) -> str:
     """Return the source with these sizes in place of its own; line numbers stay.
 
+    Of a value and a number within it, the value counts.
+
     Raises:
         KeyError: a name is no slot.
     """
     lines = source.encode().splitlines(keepends=True)
     # one value per place, since `height = width = 32` is one place with two names; last place first keeps columns valid
     by_place = {slots[name].span: (slots[name], value) for name, value in sizes.items()}
+    by_place = {span: at for span, at in by_place.items() if not any(_lies_in(span, other) for other in by_place)}
     for slot, value in sorted(by_place.values(), key=lambda pair: pair[0].span, reverse=True):
         first, start, last, end = slot.span
         text = _text(value, slot.brackets, last - first).encode()
         head, tail = lines[first - 1][:start], lines[last - 1][end:]
         lines[first - 1 : last] = (head + text + tail).splitlines(keepends=True)
     return b"".join(lines).decode()
+
+
+def _lies_in(span: tuple[int, int, int, int], other: tuple[int, int, int, int]) -> bool:
+    return span != other and other[:2] <= span[:2] and span[2:] <= other[2:]
 
 
 def _text(value: SizeValue, brackets: str, extra_lines: int) -> str:
@@ -206,36 +213,87 @@ def _slots_of(name: str, value: ast.expr, known: Mapping[str, SizeValue]) -> Ite
     try:
         folded = _fold(value, known)
     except _NotConstantError:
+        yield from _literal_slots(name, value, inside=True)
         return
-    derived = any(isinstance(n, ast.Name) for n in ast.walk(value))
-    brackets = "()" if isinstance(value, ast.Tuple) else "[]" if isinstance(value, ast.List) else ""
-    yield SizeSlot(name, folded, derived, _span(value), brackets)
+    derived = any(isinstance(n, ast.Name) and n.id in known for n in ast.walk(value))
+    yield SizeSlot(name, folded, derived, _span(value), _brackets(value))
+    if derived:  # `shape = (batch, 4096)` has a number of its own
+        yield from _literal_slots(name, value, inside=False)
+
+
+def _literal_slots(name: str, place: ast.AST, *, inside: bool) -> Iterator[SizeSlot]:
+    """Yield the int literals of a function, a class or a value, by their number in it."""
+    negated = _negated(place)
+    for position, node in enumerate(_literals(place)):
+        if id(node) not in negated:  # -100 marks something, and is no size
+            yield SizeSlot(f"{name}#{position}", _number(node, {}), False, _span(node), inside=inside)
+
+
+def _brackets(node: ast.expr) -> str:
+    """Return the brackets of a sequence that is written out, repeated or joined."""
+    if isinstance(node, ast.BinOp):
+        return _brackets(node.left) or _brackets(node.right)
+    return "()" if isinstance(node, ast.Tuple) else "[]" if isinstance(node, ast.List) else ""
 
 
 def _fold(node: ast.expr, known: Mapping[str, SizeValue]) -> SizeValue:
-    if isinstance(node, ast.Tuple | ast.List):
-        parts = tuple(_fold(e, known) for e in node.elts)
-        if not parts or not all(isinstance(p, int) for p in parts):
-            raise _NotConstantError
-        return tuple(p for p in parts if isinstance(p, int))
-    if isinstance(node, ast.Name):
-        if node.id not in known:
-            raise _NotConstantError
-        return known[node.id]
-    return _number(node, known)
+    """Return the value of an expression of numbers, sequences of them and known names."""
+    match node:
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return number
+        case ast.Name(id=name) if name in known:
+            return known[name]
+        case ast.Tuple() | ast.List() if node.elts:
+            return tuple(part for element in node.elts for part in _fold_element(element, known))
+        case ast.UnaryOp(op=ast.USub()):
+            return -_number(node.operand, known)
+        case ast.UnaryOp(op=ast.UAdd()):
+            return _number(node.operand, known)
+        case ast.BinOp():
+            return _binary(node.op, _fold(node.left, known), _fold(node.right, known))
+        case ast.Call(func=ast.Name(id=function), keywords=[]) if function in _FUNCTIONS:
+            return _called(function, [_fold(argument, known) for argument in node.args])
+    raise _NotConstantError
 
 
 def _number(node: ast.expr, known: Mapping[str, SizeValue]) -> Number:
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return node.value  # type: ignore[return-value]
-    if isinstance(node, ast.Name) and isinstance(known.get(node.id), int | float):
-        return known[node.id]  # type: ignore[return-value]
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        operand = _number(node.operand, known)
-        return -operand if isinstance(node.op, ast.USub) else operand
-    if isinstance(node, ast.BinOp):
-        return _arithmetic(node.op, _number(node.left, known), _number(node.right, known))
-    raise _NotConstantError
+    value = _fold(node, known)
+    if isinstance(value, tuple):
+        raise _NotConstantError
+    return value
+
+
+def _fold_element(node: ast.expr, known: Mapping[str, SizeValue]) -> tuple[int, ...]:
+    """Return what an element of a sequence adds to it: a whole number, or those of a sequence behind a star."""
+    value = _fold(node.value if isinstance(node, ast.Starred) else node, known)
+    if isinstance(node, ast.Starred) and isinstance(value, tuple):
+        return value
+    if isinstance(node, ast.Starred) or not isinstance(value, int):
+        raise _NotConstantError
+    return (value,)
+
+
+def _called(function: str, values: list[SizeValue]) -> Number:
+    try:
+        found = _FUNCTIONS[function](*values)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _NotConstantError from error
+    if type(found) not in (int, float) or abs(found) > _LARGEST:
+        raise _NotConstantError
+    return found
+
+
+def _binary(operator: ast.operator, left: SizeValue, right: SizeValue) -> SizeValue:
+    """Return what is computed of two numbers; sequences are repeated and joined, as Python does."""
+    if isinstance(left, tuple) and isinstance(right, tuple) and isinstance(operator, ast.Add):
+        return left + right
+    if isinstance(left, int) and isinstance(right, tuple):
+        left, right = right, left
+    if isinstance(left, tuple) and isinstance(right, int) and isinstance(operator, ast.Mult) and right <= _MOST_PARTS:
+        return left * right
+    if isinstance(left, tuple) or isinstance(right, tuple):
+        raise _NotConstantError
+    return _arithmetic(operator, left, right)
 
 
 def _arithmetic(operator: ast.operator, left: Number, right: Number) -> Number:

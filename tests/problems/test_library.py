@@ -362,7 +362,7 @@ def test_sizes_are_found_folded_and_replaced_in_place():
     assert found == {
         "M": 2048, "N": 4096, "a": 16, "b": 32, "shape": (3, 64), "k": 16, "height": 128, "width": 128,
         "config.hidden": 4096, "config.eps": 1e-5, "other.heads": 12, "widths": (8, 16),
-        "get_inputs#0": 512, "get_inputs#1": 99, "Model#1": 77,
+        "get_inputs#0": 512, "get_inputs#1": 99, "Model#1": 77, "N#0": 2,
     }  # fmt: skip
     assert slots["N"].derived
     sizes = {"M": 3, "b": 5, "shape": (7, 9), "width": 11, "config.hidden": 13, "widths": (1, 2), "get_inputs#1": 4}
@@ -370,6 +370,51 @@ def test_sizes_are_found_folded_and_replaced_in_place():
     assert changed.count("\n") == source.count("\n")
     again = {name: slot.value for name, slot in find_size_slots(parse(changed, "here")).items()}
     assert again == found | sizes | {"N": 6, "height": 11}
+
+
+@pytest.mark.parametrize(
+    ("line", "found", "changed", "written"),
+    [
+        ("x = [1024] * 16", {"x": (1024,) * 16}, {"x": (61,) * 3}, "x = [61, 61, 61]"),
+        ("x = 3 * (7, 9)", {"x": (7, 9) * 3}, {"x": (5,)}, "x = (5,)"),
+        ("x = [64] + [N] * 2", {"x": (64, 32, 32), "x#0": 64, "x#1": 2}, {"x#0": 5}, "x = [5] + [N] * 2"),
+        ("x = int(1e6)", {"x": 1000000}, {"x": 7}, "x = 7"),
+        ("x = max(N, len(LIST), 4096)", {"x": 4096, "x#0": 4096}, {"x#0": 5}, "x = max(N, len(LIST), 5)"),
+        ("x = (N, 4096)", {"x": (32, 4096), "x#0": 4096}, {"x#0": 5}, "x = (N, 5)"),
+        ("x = (N, 4096)", {"x": (32, 4096), "x#0": 4096}, {"x#0": 5, "x": (3, 7)}, "x = (3, 7)"),
+        ("x = (*LIST, 4096)", {"x": (48, 64, 4096), "x#0": 4096}, {"x#0": 5}, "x = (*LIST, 5)"),
+        ("x = [('conv', 64), ('pool', 2)]", {"x#0": 64, "x#1": 2}, {"x#0": 5}, "x = [('conv', 5), ('pool', 2)]"),
+        ("x = Config(hidden=768, fill=-100)", {"x#0": 768}, {"x#0": 5}, "x = Config(hidden=5, fill=-100)"),
+        ("x = {'cfg': [[64, 3], [N]]}", {"x.cfg#0": 64, "x.cfg#1": 3}, {"x.cfg#0": 5}, "x = {'cfg': [[5, 3], [N]]}"),
+        ("x = [N * 2**i for i in range(12)]", {"x#0": 2, "x#1": 12}, {"x#1": 5}, "x = [N * 2**i for i in range(5)]"),
+        ("x = [1] * 10**9", {"x#0": 1, "x#1": 10, "x#2": 9}, {"x#1": 2}, "x = [1] * 2**9"),
+        ("x = int('9' * 10)", {"x#0": 10}, {"x#0": 2}, "x = int('9' * 2)"),
+        ("x = sum(3)", {"x#0": 3}, {}, "x = sum(3)"),
+    ],
+)  # fmt: skip
+def test_sizes_are_found_in_whatever_is_computed_of_them(line, found, changed, written):
+    """What Python computes of numbers is one size, and the numbers in what it computes of others are more."""
+    before = "N = 32\nLIST = [48, 64]\n"
+    source = f"{before}{line}\nclass Model: pass\ndef get_inputs(): pass\n"
+    slots = find_size_slots(parse(source, "here"))
+    assert {name: slot.value for name, slot in slots.items()} == {"N": 32, "LIST": (48, 64), **found}
+    assert with_sizes(source, slots, changed) == source.replace(line, written)
+
+
+def test_a_number_of_an_expression_over_other_sizes_shrinks(loader, tmp_path):
+    path = tmp_path / "file.py"
+    path.write_text(
+        "import torch\nbatch = 512\nshape = (batch, 40000)\nlayers = [1024] * 3\n"
+        "class Model(torch.nn.Module):\n    def __init__(self, layers):\n        super().__init__()\n"
+        "        self.all = torch.nn.ModuleList(torch.nn.Linear(a, b) for a, b in zip(layers[:-1], layers[1:]))\n"
+        "    def forward(self, x, y):\n        for each in self.all:\n            y = each(y)\n        return x.sum(), y\n"
+        "def get_inputs():\n    return [torch.rand(shape), torch.rand(batch, layers[0])]\n"
+        "def get_init_inputs():\n    return [layers]\n"
+    )
+    small = loader.load(path).workloads[0].sizes
+    assert small["shape#0"] < 40000
+    assert len(small["layers"]) == 3
+    assert max(small["layers"]) < 1024
 
 
 @pytest.mark.parametrize(

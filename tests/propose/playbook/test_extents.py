@@ -1,0 +1,32 @@
+"""What is left of a size, at every size: as Python's slices have it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutegen_core.propose.playbook.rules.views import position_of
+from cutegen_core.propose.playbook.values.extents import ONE, Extent, at_most
+
+N, M, LONGER = Extent("n", 8), Extent("m", 4), Extent("n1", 9)
+
+
+@pytest.mark.parametrize(
+    "whole, part",
+    [
+        (N, Extent("3", 3)), (N, M), (N, N), (N, Extent("(n + 1)", 9)), (N, LONGER), (N, N.times(M)), (ONE, ONE),
+        (Extent("2", 2), M), (Extent("2", 2), Extent("(m - 2)", 2)), (Extent("2", 2), Extent("12", 12)),
+        (N, position_of(4, N)), (N, position_of(-3, N)), (N, at_most(M, N)), (N, Extent("(n // 1)", 8)),
+        (N.times(Extent("2", 2)), N), (position_of(-1, N), Extent("2", 2)), (N, N.less(M).less(ONE)),
+        (position_of(-1, N), at_most(Extent("2", 2), position_of(-1, N))),
+    ],
+    ids=lambda extent: extent.text,
+)  # fmt: skip
+def test_what_is_left_is_never_less_than_nothing(whole: Extent, part: Extent) -> None:
+    left = whole.less(part)
+    for n in range(1, 10):
+        for m in range(1, 10):
+            sizes = {"n": n, "m": m, "n1": n + 1}
+            value, expected = (eval(text, {}, sizes) for text in (left.text, f"max({whole.text} - ({part.text}), 0)"))
+            assert value == expected
+            assert value > 0 or left.may_be_none or eval(whole.text, {}, sizes) == 0
+    assert left.size == max(whole.size - part.size, 0)
