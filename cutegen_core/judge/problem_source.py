@@ -327,8 +327,8 @@ def _places(tree: ast.Module) -> list[ast.FunctionDef | ast.ClassDef]:
     return [*functions, *(n for n in tree.body if isinstance(n, ast.ClassDef))]
 
 
-def _literals(place: ast.FunctionDef | ast.ClassDef) -> list[ast.Constant]:
-    """Return the int literals of a function or a class in source order, without those in subscripts."""
+def _literals(place: ast.AST) -> list[ast.Constant]:
+    """Return the int literals of a function, a class or a value in source order, without those in subscripts."""
     subscripts = [n.slice for n in ast.walk(place) if isinstance(n, ast.Subscript)]
     inside_subscript = {id(leaf) for index in subscripts for leaf in ast.walk(index)}
     found = [

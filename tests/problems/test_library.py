@@ -407,7 +407,8 @@ def test_a_number_of_an_expression_over_other_sizes_shrinks(loader, tmp_path):
         "import torch\nbatch = 512\nshape = (batch, 40000)\nlayers = [1024] * 3\n"
         "class Model(torch.nn.Module):\n    def __init__(self, layers):\n        super().__init__()\n"
         "        self.all = torch.nn.ModuleList(torch.nn.Linear(a, b) for a, b in zip(layers[:-1], layers[1:]))\n"
-        "    def forward(self, x, y):\n        for each in self.all:\n            y = each(y)\n        return x.sum(), y\n"
+        "    def forward(self, x, y):\n        for each in self.all:\n            y = each(y)\n"
+        "        return x.sum(), y\n"
         "def get_inputs():\n    return [torch.rand(shape), torch.rand(batch, layers[0])]\n"
         "def get_init_inputs():\n    return [layers]\n"
     )

@@ -11,7 +11,7 @@ N, M, LONGER = Extent("n", 8), Extent("m", 4), Extent("n1", 9)
 
 
 @pytest.mark.parametrize(
-    "whole, part",
+    ("whole", "part"),
     [
         (N, Extent("3", 3)), (N, M), (N, N), (N, Extent("(n + 1)", 9)), (N, LONGER), (N, N.times(M)), (ONE, ONE),
         (Extent("2", 2), M), (Extent("2", 2), Extent("(m - 2)", 2)), (Extent("2", 2), Extent("12", 12)),
