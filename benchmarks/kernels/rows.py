@@ -109,6 +109,7 @@ _VECTORS: Sequence[Params] = (
 )  # fmt: skip
 """Vectors in flight: a block's threads, and those of a thread."""
 _BLOCKS: Sequence[Params] = ({}, {"BLOCK": 256}, {"BLOCK": 128})
+_SORTING: Sequence[Params] = ({}, {"BLOCK1": 256}, {"BLOCK1": 1024})
 _LAYER: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 _CHANNEL: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 CASES: Sequence[RowsCase] = (
@@ -203,6 +204,12 @@ CASES: Sequence[RowsCase] = (
     _rows("cumsum", "torch.cumsum(x, 1)", "16384 32768", _BLOCKS),
     _rows("cumsum-odd", "torch.cumsum(x, 1)", "16384 32767", _BLOCKS),
     _rows("cumsum-few", "torch.cumsum(x, 1)", "16 4194304"),
+    _rows("sort-1024", "x.sort(1)[0]", "65536 1024", _SORTING),
+    _rows("sort-4096", "x.sort(1)[0]", "16384 4096", _SORTING),
+    _rows("sort-50257", "x.sort(1)[0]", "256 50257", _SORTING),
+    _rows("topk-50-of-50257", "x.topk(50)[0]", "256 50257", _SORTING),
+    _rows("topk-50-of-4096", "x.topk(50)[0]", "16384 4096", _SORTING),
+    _rows("median-4096", "x.median(1)[0]", "16384 4096", _SORTING),
     _rows("cross-entropy", "F.cross_entropy(x, y)", "65536 4096", ({}, {"ITEMS1": 4}), y="torch.randint(0, B, (A,))"),
     _rows("mse", "torch.mean((x - y) ** 2)", "16384 16384", y="torch.randn(A, B)"),
     _rows("kl-div", "F.kl_div(torch.log(x), y, reduction='batchmean')", "16384 8192",

@@ -20,6 +20,7 @@ from cutegen_core.propose.playbook.values import (
     Move,
     Reduce,
     Reshape,
+    Sorted,
     Taken,
     Value,
     Viewed,
@@ -28,7 +29,7 @@ from cutegen_core.propose.playbook.values import (
     walk,
 )
 
-_OWN_REGION = (Accumulated, DotProductAttention, Reshape, Viewed, Join, Taken)
+_OWN_REGION = (Accumulated, DotProductAttention, Sorted, Reshape, Viewed, Join, Taken)
 """What other kernels write, or what is not addressed element by element."""
 
 
@@ -112,7 +113,8 @@ def share_rows(value: Value, other: Value) -> bool:
 def is_made_of(value: Value, other: Value) -> bool:
     """Return whether a value of reductions, views and arithmetic has another one in it; of any other, it may have."""
     parts = walk(value, Compute, Move, Reduce, Reshape, Viewed)
-    return any(part is other or isinstance(part, Accumulated | DotProductAttention | Join | Taken) for part in parts)
+    unknown = Accumulated | DotProductAttention | Sorted | Join | Taken
+    return any(part is other or isinstance(part, unknown) for part in parts)
 
 
 def _group(values: Sequence[Value], positions: Sequence[int]) -> list[int]:

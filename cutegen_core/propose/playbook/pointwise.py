@@ -63,6 +63,8 @@ UNARY: Mapping[str, str] = {
 
 GELU_ERF = "{T}(0.5) * {0} * ({T}(1) + erf{f}({0} * {T}(0.70710678118654752)))"
 GELU_TANH = "{T}(0.5) * {0} * ({T}(1) + tanh{f}({T}(0.79788456080286536) * ({0} + {T}(0.044715) * {0} * {0} * {0})))"
+LERP = "abs_of({2}) < {T}(0.5) ? {0} + {2} * ({1} - {0}) : {1} - ({1} - {0}) * ({T}(1) - {2})"
+"""What lies between two numbers by a weight, as PyTorch computes it."""
 
 BINARY: Mapping[str, str] = {
     "add": "{0} + {1}",

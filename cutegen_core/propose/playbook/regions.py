@@ -33,6 +33,7 @@ from cutegen_core.propose.playbook.values import (
     Reduce,
     Reshape,
     Scan,
+    Sorted,
     Value,
     Viewed,
     agree,
@@ -53,6 +54,7 @@ class Kind(StrEnum):
     STRIPS = "strips"
     ROWS = "rows"
     SCAN = "scan"
+    SORT = "sort"
     ATTENTION = "attention"
     PRODUCT = "product"
     CONVOLUTION = "convolution"
@@ -89,7 +91,7 @@ class Region:
         a, b: operands of the product; the image and the weight of a convolution, the image of a pooling; queries and
             keys of attention.
         c: the values of attention.
-        scan: what the region scans, along `reduced`.
+        scan, sort: what the region scans or sorts, along `reduced`.
         sliding: the convolution or pooling.
         elements: of an elementwise region, how many there are, as an expression.
         kept: the triangle outside of which the result of a product does not depend on it.
@@ -106,6 +108,7 @@ class Region:
     b: TensorAccess | None = None
     c: TensorAccess | None = None
     scan: Scan | None = None
+    sort: Sorted | None = None
     attention: DotProductAttention | None = None
     sliding: Sliding | None = None
     elements: str = ""
@@ -116,7 +119,7 @@ class Region:
     @property
     def wanted(self) -> str:
         """Return the plan's condition under which there is something to launch; "" where that is always so."""
-        walked = (*self.outer, *(self.reduced if self.kind is Kind.STRIPS else ()))
+        walked = (*self.outer, *(self.reduced if self.kind in (Kind.STRIPS, Kind.SORT) else ()))
         parts = [f"{mode.extent.text} > 0" for mode in walked if mode.extent.may_be_none]
         return " and ".join(dict.fromkeys(filter(None, (self.when, *parts))))
 
@@ -258,6 +261,8 @@ class Planner:
         attention = arranged(first, stores[0]) if len(values) == 1 else None
         if attention is not None and attention[0] not in self._written:
             return self._attention(*attention)
+        if isinstance(first, Sorted):
+            return self._sort(first, stores[0])
         domain = row_domain(first)
         if domain is not None:
             return self._over_rows(Kind.ROWS, domain, values, stores)
@@ -320,12 +325,21 @@ class Planner:
         return Region(Kind.PRODUCT, terms, made, outer, inner, a, b, kept=kept_of(value, prod), has_zeros=zeros)
 
     def _scan(self, value: Value, scan: Scan, store: Load) -> Region:
-        symbols = [f"{'r' if k == scan.axis else 'o'}{k}" for k in range(len(value.dims))]
+        symbols = _along(value.dims, scan.axis)
         terms = Terms(dict(zip(symbols, value.dims, strict=True)), self.materialise, scan, fast=self.fast)
         made = (RegionResult(terms.at(value, symbols), _access(store, symbols)),)
         along = symbols.pop(scan.axis)
         outer = merged(symbols, terms, _accesses(terms, made))
         return Region(Kind.SCAN, terms, made, outer, (Mode((along,), value.dims[scan.axis]),), scan=scan)
+
+    def _sort(self, value: Sorted, store: Load) -> Region:
+        symbols = _along(value.dims, value.axis)
+        terms = Terms(dict(zip(symbols, value.dims, strict=True)), self.materialise, fast=self.fast)
+        operand = self.materialise(value.operand) if any(reductions(value.operand)) else value.operand
+        made = (RegionResult(terms.at(operand, symbols), _access(store, symbols)),)
+        along = symbols.pop(value.axis)
+        outer = merged(symbols, terms, _accesses(terms, made))
+        return Region(Kind.SORT, terms, made, outer, (Mode((along,), value.dims[value.axis]),), sort=value)
 
     def _attention(self, value: DotProductAttention, store: Load) -> Region:
         batch = [f"o{k}" for k in range(len(value.dims) - 2)]
@@ -380,6 +394,11 @@ def merged(symbols: Sequence[str], terms: Terms, accesses: Sequence[TensorAccess
 
 def _accesses(terms: Terms, stores: Sequence[RegionResult]) -> list[TensorAccess]:
     return [*(t.access for t in terms.loads if t.access is not None), *(s.out for s in stores)]
+
+
+def _along(dims: Sequence[Extent], axis: int) -> list[str]:
+    """Return a symbol for each dimension: one is walked within a row, the others from row to row."""
+    return [f"{'r' if k == axis else 'o'}{k}" for k in range(len(dims))]
 
 
 def _access(store: Load, coordinates: Sequence[Coordinate]) -> TensorAccess:

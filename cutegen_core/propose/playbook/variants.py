@@ -36,6 +36,7 @@ from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_str
 from cutegen_core.propose.playbook.rows import attention
 from cutegen_core.propose.playbook.rows.columns import columns_by_vectors, is_shared, pays_by_vectors
 from cutegen_core.propose.playbook.rows.long_rows import long_rows, split_rows, wanted_shares
+from cutegen_core.propose.playbook.rows.sorts import sort_block, sort_naive
 from cutegen_core.propose.playbook.rows.vectors import has_vectors
 from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.windows import launches as windows
@@ -114,6 +115,11 @@ SCAN = (
 )
 SCAN_STRIDED = (SCAN[0], Level("tuned", "one thread a row, block size tunable", partial(scan_naive, tuned=True)))
 
+SORT = (
+    Level("naive", "one thread, one element, whose place is how many come before it", sort_naive),
+    Level("tuned", "one block a row, sorted in shared memory by a bitonic network, block size tunable", sort_block),
+)
+
 
 def menu_of(region: Region, target: Target = ANY, *, alone: bool = True) -> tuple[Level, ...]:
     """Return the menu that fits a region's memory order, its types and the target.
@@ -130,6 +136,8 @@ def menu_of(region: Region, target: Target = ANY, *, alone: bool = True) -> tupl
     if region.kind is Kind.SCAN:
         walked = (a for a in region.accesses if region.varies(a) and not a.counted)
         return SCAN if all(region.reduced[0].stride(a).text == "1" for a in walked) else SCAN_STRIDED
+    if region.kind is Kind.SORT:
+        return SORT
     if region.sliding is not None:
         return windows.menu(region, target)
     if region.kind is Kind.STRIPS:

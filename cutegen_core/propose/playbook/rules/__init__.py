@@ -44,6 +44,7 @@ RULES: Mapping[str, Rule] = {
     **reductions.RULES,
     **losses.RULES,
     **places.RULES,
+    **ranks.RULES,
     **written.RULES,
     **taken.RULES,
     **normalisation.RULES,

@@ -1,78 +1,198 @@
 """Rules of what goes by rank: the largest elements with their places, the places of extremes so far and of windows.
 
 A value and its position are one number (`ranked`), larger for a larger value: then every element has a rank of its own,
-and the next one is the largest of those below. As many as are asked for cost as many passes over a row.
+and the next one is the largest of those below. Few of them cost as many passes over a row; for more, a row is sorted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 
-from cutegen_core.propose.playbook.call import OperationCall, not_in_playbook
+from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import cast
-from cutegen_core.propose.playbook.pointwise import LEAST
+from cutegen_core.propose.playbook.pointwise import LEAST, LERP
 from cutegen_core.propose.playbook.rules.images.windows import pooled
 from cutegen_core.propose.playbook.rules.joins import join
-from cutegen_core.propose.playbook.rules.places import LOW_HALF, PLACE_OF_LARGEST, SHORT
+from cutegen_core.propose.playbook.rules.places import LOW_HALF, PLACE_OF_LARGEST, SHORT, position_of
 from cutegen_core.propose.playbook.rules.scans import scanned
 from cutegen_core.propose.playbook.values import (
+    ONE,
     POSITIONS,
     ZERO,
     Load,
+    Reshape,
+    Size,
+    Sorted,
     Value,
     compute,
+    computed,
+    extent,
     is_constant,
     position,
     product,
     reduce,
+    reshape,
     squeeze,
+    window,
 )
 
 _MOST_RANKS = 16
+_FINEST_SHARE = 10_000
+_MOSTLY_DIFFERENT = "float32"
+_SHORT_WHOLE = ("int32", "int16", "int8", "uint8", "bool")
 
 
 def _topk(call: OperationCall) -> dict[str, Value]:
-    axis, largest = int(call.number(2, "dim", -1)), call.flag(3, "largest", True)
-    return _results(call, _in_order(call, call.operand(1, "k"), axis, largest), largest, axis)
+    axis, largest, count = int(call.number(2, "dim", -1)), call.flag(3, "largest", True), call.operand(1, "k")
+    assert isinstance(count, int)
+    if _is_few(count):
+        return _results(call, _in_order(call, count, axis, largest), largest, axis)
+    return _results(call, [window(_sorted(call, axis, largest), axis, ZERO, extent(count))], largest, axis)
 
 
 def _kthvalue(call: OperationCall) -> dict[str, Value]:
-    axis = int(call.number(2, "dim", -1))
-    *_, last = _in_order(call, call.operand(1, "k"), axis, False)
-    found = _results(call, [last], False, axis)
-    keepdim = call.flag(3, "keepdim")
-    return {name: one if keepdim else squeeze(one, (axis % len(one.dims),)) for name, one in found.items()}
+    axis, count = int(call.number(2, "dim", -1)), call.operand(1, "k")
+    assert isinstance(count, int)
+    if _is_few(count):
+        *_, kth = _in_order(call, count, axis, False)
+    else:
+        kth = window(_sorted(call, axis, False), axis, extent(count).less(ONE), ONE)
+    return _squeezed(_results(call, [kth], False, axis), axis, keepdim=call.flag(3, "keepdim"))
 
 
-def _in_order(call: OperationCall, count: object, axis: int, largest: bool) -> list[Value]:
-    """Return the ranks of so many elements of each row, the largest first, or the smallest."""
+def _median(call: OperationCall) -> dict[str, Value]:
+    """Return the middle element of each row, of two the smaller one, or of all elements; NaN where there is any."""
+    x, axis = _row_of(call, 1)
+    row, length = _sorted(call, axis, False, x), x.dims[axis]
+    middle = computed("(({} - 1) // 2)", lambda n: (n - 1) // 2, length)
+    found = _results(call, [window(row, axis, middle, ONE)], False, axis)
+    if x.dtype in SHORT:
+        name, last = call.node.name, _last(call, row, axis)
+        found[name] = compute("isnan({1}) ? {1} : {0}", found[name], last, dtype=x.dtype)
+        if f"{name}[1]" in found:
+            first = position_of("max", x, (axis,), True)
+            found[f"{name}[1]"] = compute("isnan({1}) ? {2} : {0}", found[f"{name}[1]"], last, first, dtype="int64")
+    return _squeezed(found, axis, keepdim=call.flag(2, "keepdim"))
+
+
+def _quantile(call: OperationCall) -> Value:
+    """Return what a share of each row, or of all elements, lies below: between two elements, by how far it lies."""
+    share, (x, axis) = call.operand(1, "q"), _row_of(call, 2)
+    if not isinstance(share, float) or not is_constant(share) or call.keyword("interpolation") not in (None, "linear"):
+        raise not_in_playbook(f"'{call.node.op}' of several shares, or without interpolation,")
+    over, under = Fraction(share).limit_denominator(_FINEST_SHARE).as_integer_ratio()
+    row, length, keepdim = _sorted(call, axis, False, x), x.dims[axis], call.flag(3, "keepdim")
+    below = computed(f"({over} * ({{}} - 1) // {under})", lambda n: over * (n - 1) // under, length)
+    above = computed(f"(({over} * ({{}} - 1) + {under - 1}) // {under})",
+                     lambda n: (over * (n - 1) + under - 1) // under, length)  # fmt: skip
+    ends = _values(call, [window(row, axis, place, ONE) for place in (below, above)])
+    parts = Size((), x.dtype, f"{over} * ({length.text} - 1) % {under}")
+    weight = compute(f"{{0}} / {{T}}({under})", parts, dtype=x.dtype)
+    found = compute(f"isnan({{3}}) ? {{3}} : {LERP}", *ends, weight, _last(call, row, axis), dtype=x.dtype)
+    return _squeezed({"": found}, axis, keepdim=keepdim)[""]
+
+
+def _row_of(call: OperationCall, index: int) -> tuple[Value, int]:
+    """Return the operand and the dimension that is named, or all its elements as one row."""
     x = call.tensor(0)
-    if x.dtype not in SHORT:
-        raise not_in_playbook(f"'{call.node.op}' of {x.dtype}")
-    if not isinstance(count, int) or not is_constant(count) or count > _MOST_RANKS:
-        raise not_in_playbook(f"'{call.node.op}' of more than {_MOST_RANKS} elements of a row")
+    if call.has(index, "dim"):
+        return x, int(call.number(index, "dim", 0)) % len(x.dims)
+    return reshape(x, (x.numel,)), 0
+
+
+def _last(call: OperationCall, row: Value, axis: int) -> Value:
+    """Return the largest element of each sorted row, which is NaN where any is."""
+    (last,) = _values(call, [window(row, axis, row.dims[axis].less(ONE), ONE)])
+    return last
+
+
+def _sort(call: OperationCall) -> dict[str, Value]:
+    """Return the elements in order, and their places where PyTorch says which of equal ones comes first."""
+    axis, descending, stable = _order_of(call)
+    return _results(call, [_sorted(call, axis, descending)], descending, axis, stable=stable)
+
+
+def _argsort(call: OperationCall) -> Value:
+    axis, descending, stable = _order_of(call)
+    if not stable and call.tensor(0).dtype != _MOSTLY_DIFFERENT:
+        raise not_in_playbook(f"'{call.node.op}' of {call.tensor(0).dtype}, whose equal elements come in any order,")
+    return _place(_sorted(call, axis, descending), descending)
+
+
+def _msort(call: OperationCall) -> Value:
+    (values,) = _values(call, [_sorted(call, 0, False)])
+    return values
+
+
+def _order_of(call: OperationCall) -> tuple[int, bool, bool]:
+    """Return the dimension to sort along, whether the largest comes first, and whether equal ones stay in order."""
+    return int(call.number(1, "dim", -1)), call.flag(2, "descending"), call.keyword("stable") is True
+
+
+def _is_few(count: int) -> bool:
+    """Tell whether a pass over the row for each costs less than to sort it."""
+    return is_constant(count) and count <= _MOST_RANKS
+
+
+def _ranks(call: OperationCall, axis: int, largest: bool, x: Value) -> Value:
+    """Return the rank of each element: greater for a larger one, and of equal ones for the earlier if `largest`, else
+    for the later."""
     where = position(x.dims, axis)
-    kind, code = ("max", "ranked({0}, {1})") if largest else ("min", "ranked({0}, 2147483647L - {1})")
+    place = "{1}" if largest else "2147483647L - {1}"
+    if x.dtype in SHORT:
+        return compute(f"ranked({{0}}, {place})", cast(x, "float32"), where, dtype="int64")
+    if x.dtype not in _SHORT_WHOLE:
+        raise not_in_playbook(f"'{call.node.op}' of {x.dtype}")
+    return compute(f"{{0}} * 4294967296L + 2147483647L - ({place})", cast(x, "int64"), where, dtype="int64")
+
+
+def _sorted(call: OperationCall, axis: int, largest: bool, x: Value | None = None) -> Value:
+    """Return the ranks of each row in order, in memory."""
+    ranks = _ranks(call, axis, largest, call.tensor(0) if x is None else x)
+    order = Sorted(ranks.dims, "int64", ranks, axis % len(ranks.dims), largest)
+    return Reshape(order.dims, order.dtype, order)
+
+
+def _in_order(call: OperationCall, count: int, axis: int, largest: bool) -> list[Value]:
+    """Return the ranks of so many elements of each row, the largest first, or the smallest."""
+    kind = "max" if largest else "min"
     below = f"{{0}} < {{1}} ? {{0}} : {LEAST}" if largest else "{0} > {1} ? {0} : 9223372036854775807L"
-    ranks = compute(code, cast(x, "float32"), where, dtype="int64")
+    ranks = _ranks(call, axis, largest, call.tensor(0))
     found = [reduce(kind, ranks, (axis,), True)]
     while len(found) < count:
         found.append(reduce(kind, compute(below, ranks, found[-1], dtype="int64"), (axis,), True))
     return found
 
 
-def _results(call: OperationCall, ranks: list[Value], largest: bool, axis: int) -> dict[str, Value]:
-    """Return the elements of ranks along a dimension, and their places: of halves, many of which are equal, PyTorch
-    names any."""
-    name, dtype = call.node.name, call.tensor(0).dtype
-    values: list[Value] = [compute("value_of_rank({0})", rank, dtype=dtype) for rank in ranks]
-    code = PLACE_OF_LARGEST if largest else LOW_HALF
-    along = axis % len(ranks[0].dims)
+def _results(
+    call: OperationCall, ranks: list[Value], largest: bool, axis: int, *, stable: bool = False
+) -> dict[str, Value]:
+    """Return the elements of ranks along a dimension, and their places: of halves and whole numbers, many of which are
+    equal, PyTorch names any unless it is `stable`."""
+    name, along = call.node.name, axis % len(ranks[0].dims)
+    values = _values(call, ranks)
     found = {name: join(values, along) if len(ranks) > 1 else values[0]}
-    if dtype == "float32":
-        places: list[Value] = [compute(code, rank, dtype="int64") for rank in ranks]
+    if stable or call.tensor(0).dtype == _MOSTLY_DIFFERENT:
+        places = [_place(rank, largest) for rank in ranks]
         found[f"{name}[1]"] = join(places, along) if len(ranks) > 1 else places[0]
     return found
+
+
+def _values(call: OperationCall, ranks: list[Value]) -> list[Value]:
+    """Return the elements of these ranks."""
+    dtype = call.tensor(0).dtype
+    code = "value_of_rank({0})" if dtype in SHORT else "({0} >> 32)"
+    return [compute(code, rank, dtype=dtype) for rank in ranks]
+
+
+def _place(rank: Value, largest: bool) -> Value:
+    """Return where the element of a rank lies in its row."""
+    return compute(PLACE_OF_LARGEST if largest else LOW_HALF, rank, dtype="int64")
+
+
+def _squeezed(found: dict[str, Value], axis: int, *, keepdim: bool) -> dict[str, Value]:
+    return {name: one if keepdim else squeeze(one, (axis % len(one.dims),)) for name, one in found.items()}
 
 
 def _extreme_so_far(kind: str) -> Callable[[OperationCall], dict[str, Value]]:
@@ -111,6 +231,8 @@ def _largest_of_windows(rank: int) -> Callable[[OperationCall], dict[str, Value]
 
 
 SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
-    "topk": _topk, "kthvalue": _kthvalue, "cummax": _extreme_so_far("max"), "cummin": _extreme_so_far("min"),
+    "topk": _topk, "kthvalue": _kthvalue, "median": _median, "sort": _sort,
+    "cummax": _extreme_so_far("max"), "cummin": _extreme_so_far("min"),
     **{f"max_pool{n}d_with_indices": _largest_of_windows(n) for n in (1, 2, 3)},
 }  # fmt: skip
+RULES: Mapping[str, Rule] = {"argsort": _argsort, "msort": _msort, "quantile": _quantile}

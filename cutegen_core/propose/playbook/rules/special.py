@@ -7,7 +7,7 @@ from functools import reduce as chained
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, like, mul, sub
-from cutegen_core.propose.playbook.pointwise import BINARY
+from cutegen_core.propose.playbook.pointwise import BINARY, LERP
 from cutegen_core.propose.playbook.rules.products import added_to_first
 from cutegen_core.propose.playbook.rules.taken import followed, in_one
 from cutegen_core.propose.playbook.values import (
@@ -107,8 +107,7 @@ def _masked_fill(call: OperationCall) -> Value:
 
 def _lerp(call: OperationCall) -> Value:
     start, end, weight = call.tensor(0), call.tensor(1), call.valued(2, "weight")
-    code = "abs_of({2}) < {T}(0.5) ? {0} + {2} * ({1} - {0}) : {1} - ({1} - {0}) * ({T}(1) - {2})"
-    return compute(code, start, end, weight, dtype=call.node.dtype)
+    return compute(LERP, start, end, weight, dtype=call.node.dtype)
 
 
 def _added(code: str) -> Rule:

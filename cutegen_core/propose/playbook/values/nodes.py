@@ -160,6 +160,15 @@ class Scan(Accumulated):
 
 
 @dataclass(frozen=True, eq=False)
+class Sorted(Value):
+    """The operand's elements, no two of which are equal, in order along `axis`: the least first, or the greatest."""
+
+    operand: Value
+    axis: int
+    descending: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Viewed(Value):
     """What `view` shows of the operand once that is in memory: a part of it, windows, its diagonal."""
 

@@ -1,0 +1,57 @@
+"""Write kernels that sort rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cutegen_core.propose.playbook.kernels import RowsKernel
+from cutegen_core.propose.playbook.naming import Naming
+from cutegen_core.propose.playbook.regions import Region, RegionResult
+from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
+from cutegen_core.records.problem import ITEMSIZE
+
+_BLOCKS = (32, 64, 128, 256, 512, 1024)
+_MOST_THREADS = 512
+_RUN, _EMULATED = 8192, 64
+"""Elements that a block sorts at once; on the emulator, so few that small workloads have longer rows."""
+
+
+def sort_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    """Give every element a thread, which counts what comes before it."""
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    block = piece.param("BLOCK", 128)
+    piece.code = render("sort_naive.cu.j2", k=k, before=_before(region))
+    piece.launch(f"{name}<{block}>", (f"ceil_div({k.rows} * {k.cols}, {block})",), (block,), k)
+    return piece
+
+
+def sort_block(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
+    """Give every row a block, which sorts it in shared memory; a longer one several, and each element a search for its
+    place among what they have sorted."""
+    piece, k = RegionText(suffix), RowsKernel(region, name, naming)
+    out = region.stores[0].out
+    joined = RowsKernel(replace(region, terms=region.terms.emptied(), stores=(RegionResult("", out),)), name, naming)
+    runs, itemsize = naming.fresh("runs"), ITEMSIZE[out.dtype]
+    pairs = region.reduced[0].extent.size // 2
+    block = piece.param("BLOCK", next((n for n in _BLOCKS if n >= pairs), _MOST_THREADS), *_BLOCKS)
+    run = piece.param("RUN", _RUN, emulator=_EMULATED)
+    piece.where.append(f"{itemsize} * {run} <= smem_max")
+    piece.scratch.append(ScratchText(runs, out.dtype, (k.rows, k.cols)))
+    piece.code = render(
+        "sort_block.cu.j2", k=k, joined=joined, runs=naming.tensor(runs), before=_before(region),
+    )  # fmt: skip
+    kernel, smem, long = f"{name}<{block}, {run}>", f"{itemsize} * {run}", f"{k.cols} > {run}"
+    piece.launch(kernel, (k.rows,), (block,), k, f"{k.cols} <= {run}", f"{itemsize} * {k.cols}")
+    to_runs = tuple(runs if one == out.tensor else one for one in k.arguments)
+    piece.launches += [
+        LaunchText(kernel, (f"{k.rows} * ceil_div({k.cols}, {run})",), (block,), to_runs, long, smem),
+        LaunchText(f"{name}_join<{block}, {run}>", (f"ceil_div({k.rows} * {k.cols}, {block})",), (block,),
+                   (*joined.arguments, runs), long),
+    ]  # fmt: skip
+    return piece
+
+
+def _before(region: Region) -> str:
+    """Return the comparison of an element with one that comes after it."""
+    assert region.sort is not None
+    return ">" if region.sort.descending else "<"
