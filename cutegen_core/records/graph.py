@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,17 @@ class Node:
         """Yield the names of the nodes whose values this one reads, in order, repeated as often as they occur."""
         for operand in (*self.args, *self.kwargs.values()):
             yield from _names_in(operand)
+
+    def reading(self, name_of: Callable[[str], str]) -> Node:
+        """Return it with other nodes in place of those that it reads."""
+        kwargs = {key: _read_by(value, name_of) for key, value in self.kwargs.items()}
+        return replace(self, args=tuple(_read_by(value, name_of) for value in self.args), kwargs=kwargs)
+
+
+def _read_by(operand: Operand, name_of: Callable[[str], str]) -> Operand:
+    if isinstance(operand, tuple):
+        return tuple(_read_by(part, name_of) for part in operand)
+    return Ref(name_of(operand.node)) if isinstance(operand, Ref) else operand
 
 
 def _names_in(operand: Operand) -> Iterator[str]:

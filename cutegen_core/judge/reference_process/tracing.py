@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
@@ -112,7 +114,8 @@ def trace(source: str, origin: str) -> Graph:
         names = list(live.tensors)
 
         def forward(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-            return live.call(dict(zip(names, tensors, strict=True)))
+            with _EverySlice():
+                return live.call(dict(zip(names, tensors, strict=True)))
 
         try:
             traced = make_fx(forward, tracing_mode="fake", pre_dispatch=True, _allow_non_fake_inputs=True)(
@@ -121,6 +124,48 @@ def trace(source: str, origin: str) -> Graph:
         except Exception as error:  # noqa: BLE001 - a file that cannot be traced still loads; the reason is the answer
             return Graph(reason=describe(error, origin))
     return _GraphReader(names).read(traced)
+
+
+class _EverySlice(TorchFunctionMode):
+    """Records every slice with a bound, before whatever else an index does.
+
+    Python's indexing leaves out what takes a whole dimension, so that `mask[:, :length]` would be one operation less
+    where `length` is as long as the mask.
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> object:
+        if func in (torch.Tensor.__getitem__, torch.Tensor.__setitem__):
+            args = (*_sliced(args[0], args[1]), *args[2:])
+        return func(*args, **(kwargs or {}))
+
+
+def _sliced(tensor: torch.Tensor, index: object) -> tuple[torch.Tensor, object]:
+    """Return a tensor without what an index's slices leave out, and the index of the rest."""
+    entries = index if isinstance(index, tuple) else (index,)
+    consumed = sum(map(_consumed, entries))
+    dim, rest = 0, list[object]()
+    for entry in entries:
+        bounded = isinstance(entry, slice) and (entry.start is not None or entry.stop is not None)
+        if bounded and all(part is None or type(part) is int for part in (entry.start, entry.stop, entry.step)):
+            start, stop = entry.start or 0, sys.maxsize if entry.stop is None else entry.stop
+            tensor = torch.ops.aten.slice.Tensor(tensor, dim, start, stop, entry.step or 1)
+            entry = slice(None)
+        dim += tensor.dim() - consumed if entry is Ellipsis else _consumed(entry)
+        rest.append(entry)
+    return tensor, tuple(rest) if isinstance(index, tuple) else rest[0]
+
+
+def _consumed(entry: object) -> int:
+    """Return how many dimensions an entry of an index stands for."""
+    if entry is None or entry is Ellipsis or isinstance(entry, bool):
+        return 0
+    return entry.dim() if isinstance(entry, torch.Tensor) and entry.dtype == torch.bool else 1
 
 
 class _GraphReader:

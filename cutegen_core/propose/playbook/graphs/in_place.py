@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cutegen_core.records import operations as ops
-from cutegen_core.records.graph import Graph, Node, Operand, Ref
+from cutegen_core.records.graph import Graph, Node, Ref
 
 _PUT_BACK = {"select": "aten.select_scatter", "slice": "aten.slice_scatter"}
 """What puts a part of a tensor, taken so, into the whole."""
@@ -46,7 +46,7 @@ class _WholeWrites:
         """Add the next node, and behind a write to a part of a tensor the whole of it."""
         parts = list(self._parts(node))
         whole = parts and not self._is_stale(at, [part.name for part in parts], node)
-        node = self._renamed(node)
+        node = node.reading(self.newest)
         self._append(replace(node, op=node.op.removesuffix("_")) if whole else node)
         if whole:
             self._put_back(node.name, parts)
@@ -83,15 +83,6 @@ class _WholeWrites:
     def _append(self, node: Node) -> None:
         self.nodes.append(node)
         self._known[node.name] = node
-
-    def _renamed(self, node: Node) -> Node:
-        kwargs = {key: self._of_now(value) for key, value in node.kwargs.items()}
-        return replace(node, args=tuple(map(self._of_now, node.args)), kwargs=kwargs)
-
-    def _of_now(self, operand: Operand) -> Operand:
-        if isinstance(operand, tuple):
-            return tuple(map(self._of_now, operand))
-        return Ref(self.newest(operand.node)) if isinstance(operand, Ref) else operand
 
 
 def needed(graph: Graph) -> frozenset[str]:

@@ -43,7 +43,9 @@ def with_sizes(graph: Graph, signature: Signature, others: Sequence[Traced]) -> 
     if not usable or not graph.nodes:
         return graph
     graphs = [graph, *(g for g, _ in usable)]
-    if len({_operations(g) for g in graphs}) > 1:
+    if _differ(graphs):
+        graphs = list(map(_without_copies, graphs))
+    if _differ(graphs):
         raise NotInPlaybook("a reference whose operations change with the sizes of the workload is not in the playbook")
     names = _PlanNames([signature, *(s for _, s in usable)])
     nodes = tuple(_node(nodes, names) for nodes in zip(*(g.nodes for g in graphs), strict=True))
@@ -52,7 +54,27 @@ def with_sizes(graph: Graph, signature: Signature, others: Sequence[Traced]) -> 
         numbers = [g.constants.get(node.name, ()) for g, node in zip(graphs, column, strict=True)]
         if all(numbers):
             constants[column[0].name] = _numbers(_operands(numbers, names))
-    return replace(graph, nodes=nodes, constants=constants)
+    return replace(graphs[0], nodes=nodes, constants=constants)
+
+
+def _differ(graphs: Sequence[Graph]) -> bool:
+    return len({_operations(graph) for graph in graphs}) > 1
+
+
+def _without_copies(graph: Graph) -> Graph:
+    """Return the graph without `contiguous`, which the trace has only where it moves something: what is 1 somewhere
+    needs no move. It stays where something is written, maybe to a copy."""
+    if any(map(ops.writes_operand, graph.nodes)):
+        return graph
+    names: dict[str, str] = {}
+    nodes = []
+    for node in graph.nodes:
+        if ops.name(node) == "contiguous":
+            (operand,) = node.operands()
+            names[node.name] = names.get(operand, operand)
+        else:
+            nodes.append(node.reading(lambda name: names.get(name, name)))
+    return replace(graph, nodes=tuple(nodes), outputs=tuple(names.get(name, name) for name in graph.outputs))
 
 
 def _operations(graph: Graph) -> tuple[object, ...]:
@@ -84,7 +106,8 @@ class _PlanNames:
         yield from (name for name, own in known.items() if own == values)
         if not all(isinstance(v, int) for v in values):
             for power in ("-0.5", "0.5", "-1"):
-                yield from (f"{n} ** {power}" for n, own in known.items() if _close(own, values, float(power)))
+                whole = _whole_of(values, float(power))
+                yield from (f"{_as_one(text)} ** {power}" for text in (self._expressions(whole) if whole else ()))
             return
         if all(v < 0 for v in values):
             yield from (f"(0 - {text})" for text in self._expressions(tuple(-v for v in values)))
@@ -130,8 +153,17 @@ def _all_equal(differences: Iterator[int | float]) -> bool:
     return not any(differences)
 
 
-def _close(own: _Numbers, values: _Numbers, power: float) -> bool:
-    return all(n > 0 and abs(n**power - v) <= 1e-9 * abs(v) for n, v in zip(own, values, strict=True))
+def _whole_of(values: _Numbers, power: float) -> tuple[int, ...]:
+    """Return the whole numbers of which these are a power; () if there are none."""
+    if any(v <= 0 for v in values):
+        return ()
+    whole = tuple(round(v ** (1 / power)) for v in values)
+    return whole if all(n > 0 and abs(n**power - v) <= 1e-9 * v for n, v in zip(whole, values, strict=True)) else ()
+
+
+def _as_one(text: str) -> str:
+    """Return an expression as an operand of a power."""
+    return text if " " not in text or text.startswith("(") else f"({text})"
 
 
 def _dimensions(signature: Signature) -> Iterator[tuple[str, int]]:
