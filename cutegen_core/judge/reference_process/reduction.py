@@ -6,7 +6,8 @@
 3. One workload keeps what divides each number, up to 32, so that fast paths are reached; if the others keep it, too,
    one more breaks it, number by number, or in the steps of another number that divides it (heads and channels).
 4. If no joint step works (a convolution needs its extent, heads must divide), shrink one number at a time, then two by
-   the same factor. If that is not enough, so do numbers inside of classes, where it makes the file cheaper.
+   the same factor, from the file's own sizes or the smallest that a joint step came to. If that is not enough, so do
+   numbers inside of classes, where it makes the file cheaper.
 5. Only sizes count at which the file does the same operations and broadcasts nothing else, where there are such.
 6. A step counts only after `SourceProbe` has run the reduced source on fake tensors and, for the chosen ones, for real.
 
@@ -120,6 +121,7 @@ class _Search:
         self._tried: dict[str, Forward | ProblemError] = {}
         self._pattern: Forward | None = None  # what every reduction has to do
         self._refused: ProblemError | None = None  # why the last one that was run does not run
+        self._closest: Targets = {}  # the cheapest joint step of a search that is not small enough
 
     def workloads(self) -> tuple[Workload, ...]:
         own = self._own()
@@ -181,11 +183,14 @@ class _Search:
         return needed or None
 
     def _search(self, own: Cost | ProblemError) -> Mapping[str, SizeValue] | None:
+        self._closest = {}
         for style in (ragged, halved, divided_alike):
             joint = self._joint(style, EMULATOR)
             if joint is not None:
                 return joint
-        return self._descent(EMULATOR) if isinstance(own, Cost) else None
+        closest = self._closest
+        found = self._descent(EMULATOR) if isinstance(own, Cost) else None
+        return found or (self._descent(EMULATOR, closest) if closest else None)
 
     def _variants(self, base: Mapping[str, SizeValue]) -> list[Workload]:
         """Return variants that keep divisibility, that break it, and with as many ones as the file accepts."""
@@ -259,12 +264,14 @@ class _Search:
                 targets = {g: t for g, t in style(groups, cap).items() if t < g.value}
                 if targets and self._fits(targets, budget):
                     return self._sizes(targets)
+                if targets and self._cheaper(targets, self._closest):
+                    self._closest = targets
         return None
 
-    def _descent(self, budget: Cost) -> Mapping[str, SizeValue] | None:
+    def _descent(self, budget: Cost, start: Targets | None = None) -> Mapping[str, SizeValue] | None:
         """Shrink one number after the other, then pairs by the same factor; keep each step that runs and costs less."""
         groups = self._groups(shared=True)
-        targets: dict[SizeGroup, int] = {}
+        targets: dict[SizeGroup, int] = dict(start or {})
         for step in steps(groups):
             tried = {**targets, **(step(targets) if callable(step) else step)}
             if tried == targets or not self._cheaper(tried, targets):

@@ -1,0 +1,42 @@
+"""Blocks of networks as people write them, whose traces differ between sizes although they do the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.propose.playbook.right import assert_right, problem, variants_of
+from tests.shared_tools import SharedTools
+
+
+def test_attention_written_out_holds_for_all_heads_and_lengths(shared: SharedTools, tmp_path: Path) -> None:
+    """The mask is sliced as a whole at one size, one head is not moved at another, and the scale follows both."""
+    made = problem(
+        "y", {"B": 2, "T": 8, "C": 32, "L": 8, "H": 4}, {"B": 3, "T": 5, "C": 6, "L": 9, "H": 1},
+        init="self.heads = H; self.register_buffer('mask', torch.tril(torch.ones(L, L)).view(1, 1, L, L))",
+        lines=(
+            "B, T, C = x.shape",
+            "q = x.view(B, T, self.heads, C // self.heads).transpose(1, 2)",
+            "scores = (q @ q.transpose(-2, -1)) * (1.0 / q.size(-1) ** 0.5)",
+            "scores = scores.masked_fill(self.mask[:, :, :T, :T] == 0, float('-inf'))",
+            "y = (torch.softmax(scores, dim=-1) @ q).transpose(1, 2).contiguous().view(B, T, C)",
+        ),
+        x="torch.randn(B, T, C)",
+    )  # fmt: skip
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads, shared, tmp_path)
+
+
+def test_an_index_takes_the_same_elements_whatever_it_is_made_of(shared: SharedTools, tmp_path: Path) -> None:
+    results = (
+        "x[:, :T, 0] * 2, x[..., :T].sum(1), x[0, :T][:, 1:], x[None, :, -3:, [0, 2]], x[:, torch.arange(2), :4], "
+        "x[1:9, None, ..., :4], y"
+    )
+    lines, draw = ("T = y.shape[0]",), {"x": "torch.randn(N, 5, 5)", "y": "torch.randn(T)"}
+    made = problem(f"({results})", {"N": 3, "T": 5}, {"N": 4, "T": 4}, lines=lines, **draw)
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads, shared, tmp_path)
+
+
+def test_a_part_that_is_all_of_a_tensor_is_written(shared: SharedTools, tmp_path: Path) -> None:
+    lines = ("T = y.shape[0]", "z = torch.zeros_like(x)", "z[:, :T] = x[:, :T] * y", "z[:1, 2:4] = 7.0")
+    draw = {"x": "torch.randn(N, 5)", "y": "torch.randn(T)"}
+    made = problem("z", {"N": 3, "T": 5}, {"N": 4, "T": 3}, lines=lines, **draw)
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads, shared, tmp_path)
