@@ -25,6 +25,16 @@ def test_attention_written_out_holds_for_all_heads_and_lengths(shared: SharedToo
     assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads, shared, tmp_path)
 
 
+def test_dimensions_are_rearranged_by_einops(shared: SharedTools, tmp_path: Path) -> None:
+    made = problem(
+        "rearrange(x, 'b (h d) t -> b h t d', h=4) * 2, reduce(x, 'b c (t two) -> b c t', 'max', two=2), "
+        "repeat(x[:, 0], 'b t -> b t n', n=3)",
+        {"B": 2, "C": 8, "T": 6}, {"B": 3, "C": 4, "T": 10},
+        init="pass", lines=("from einops import rearrange, reduce, repeat",), x="torch.randn(B, C, T)",
+    )  # fmt: skip
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads, shared, tmp_path)
+
+
 def test_an_index_takes_the_same_elements_whatever_it_is_made_of(shared: SharedTools, tmp_path: Path) -> None:
     results = (
         "x[:, :T, 0] * 2, x[..., :T].sum(1), x[0, :T][:, 1:], x[None, :, -3:, [0, 2]], x[:, torch.arange(2), :4], "
