@@ -48,11 +48,12 @@ def case(results: str, *special: Values) -> Problem:
     return replace(made, workloads=(*made.workloads, *more))
 
 
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", STABLE)
-def test_rows_are_in_pytorchs_order(name: str, shared: SharedTools, tmp_path: Path) -> None:
+def test_rows_are_in_pytorchs_order(name: str, every: bool, shared: SharedTools, tmp_path: Path) -> None:
     made = case(STABLE[name], Values.NAN, Values.INFINITE)
     first, *_, last = variants_of(made, shared, tmp_path)
-    assert_right(made, (first, last), made.workloads, shared, tmp_path)
+    assert_right(made, (first, last) if every else (first,), made.workloads, shared, tmp_path)
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
+from cutegen_core.propose.playbook.pointwise import LEAST
 from cutegen_core.propose.playbook.regions import Region, RegionResult
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
 from cutegen_core.records.problem import ITEMSIZE
 
 _BLOCKS = (32, 64, 128, 256, 512, 1024)
-_MOST_THREADS = 512
+_EACH, _BANKS = 8, 16
+"""Elements that a thread sorts in registers, and after how many in shared memory one is left out."""
 _RUN, _EMULATED = 8192, 64
 """Elements that a block sorts at once; on the emulator, so few that small workloads have longer rows."""
 
@@ -31,24 +33,35 @@ def sort_block(region: Region, name: str, naming: Naming, suffix: str) -> Region
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     out = region.stores[0].out
     joined = RowsKernel(replace(region, terms=region.terms.emptied(), stores=(RegionResult("", out),)), name, naming)
-    runs, itemsize = naming.fresh("runs"), ITEMSIZE[out.dtype]
-    pairs = region.reduced[0].extent.size // 2
-    block = piece.param("BLOCK", next((n for n in _BLOCKS if n >= pairs), _MOST_THREADS), *_BLOCKS)
+    runs = naming.fresh("runs")
+    parts = min(_RUN, region.reduced[0].extent.size) // _EACH
+    block = piece.param("BLOCK", next((n for n in _BLOCKS if n >= parts), _BLOCKS[-1]), *_BLOCKS)
     run = piece.param("RUN", _RUN, emulator=_EMULATED)
-    piece.where.append(f"{itemsize} * {run} <= smem_max")
+    piece.where.append(f"{_bytes(run)} <= smem_max")
     piece.scratch.append(ScratchText(runs, out.dtype, (k.rows, k.cols)))
     piece.code = render(
-        "sort_block.cu.j2", k=k, joined=joined, runs=naming.tensor(runs), before=_before(region),
+        "sort_block.cu.j2", k=k, joined=joined, runs=naming.tensor(runs), before=_before(region), last=_last(region),
     )  # fmt: skip
-    kernel, smem, long = f"{name}<{block}, {run}>", f"{itemsize} * {run}", f"{k.cols} > {run}"
-    piece.launch(kernel, (k.rows,), (block,), k, f"{k.cols} <= {run}", f"{itemsize} * {k.cols}")
+    kernel, long = f"{name}<{block}, {run}>", f"{k.cols} > {run}"
+    piece.launch(kernel, (k.rows,), (block,), k, f"{k.cols} <= {run}", _bytes(k.cols))
     to_runs = tuple(runs if one == out.tensor else one for one in k.arguments)
     piece.launches += [
-        LaunchText(kernel, (f"{k.rows} * ceil_div({k.cols}, {run})",), (block,), to_runs, long, smem),
+        LaunchText(kernel, (f"{k.rows} * ceil_div({k.cols}, {run})",), (block,), to_runs, long, _bytes(run)),
         LaunchText(f"{name}_join<{block}, {run}>", (f"ceil_div({k.rows} * {k.cols}, {block})",), (block,),
                    (*joined.arguments, runs), long),
     ]  # fmt: skip
     return piece
+
+
+def _bytes(elements: str) -> str:
+    """Return the shared memory of a run."""
+    return f"{ITEMSIZE['int64'] * (_BANKS + 1)} * ceil_div({elements}, {_BANKS})"
+
+
+def _last(region: Region) -> str:
+    """Return a number that comes after all elements."""
+    assert region.sort is not None
+    return LEAST if region.sort.descending else "9223372036854775807L"
 
 
 def _before(region: Region) -> str:
