@@ -12,6 +12,8 @@ from cutegen_core.propose.playbook.writing import LaunchText, RegionText, Scratc
 from cutegen_core.records.problem import ITEMSIZE
 
 _BLOCKS = (32, 64, 128, 256, 512, 1024)
+_MOST_THREADS = 256
+"""Of a block, unless the tuner finds others better."""
 _EACH, _BANKS = 8, 16
 """Elements that a thread sorts in registers, and after how many in shared memory one is left out."""
 _RUN, _EMULATED = 8192, 64
@@ -35,7 +37,8 @@ def sort_block(region: Region, name: str, naming: Naming, suffix: str) -> Region
     joined = RowsKernel(replace(region, terms=region.terms.emptied(), stores=(RegionResult("", out),)), name, naming)
     runs = naming.fresh("runs")
     parts = min(_RUN, region.reduced[0].extent.size) // _EACH
-    block = piece.param("BLOCK", next((n for n in _BLOCKS if n >= parts), _BLOCKS[-1]), *_BLOCKS)
+    threads = min(1 << max(0, parts - 1).bit_length(), _MOST_THREADS)
+    block = piece.param("BLOCK", max(_BLOCKS[0], threads), *_BLOCKS)
     run = piece.param("RUN", _RUN, emulator=_EMULATED)
     piece.where.append(f"{_bytes(run)} <= smem_max")
     piece.scratch.append(ScratchText(runs, out.dtype, (k.rows, k.cols)))
