@@ -214,7 +214,7 @@ _BY_TRAITS: tuple[tuple[Traits, str], ...] = (
     (Traits(Flow.EXPANSION, 1), "bucketize searchsorted isin"),
     # -- rows ----------------------------------------------------------------------------------------------------------
     (Traits(Flow.REDUCTION, 1, linear=True, lone=True), "sum mean sum_to_size"),
-    (Traits(Flow.REDUCTION, 1, lone=True), "amax amin max min prod median nansum nanmean"),
+    (Traits(Flow.REDUCTION, 1, lone=True), "amax amin max min prod nansum nanmean"),
     (
         Traits(Flow.REDUCTION, 1),
         "aminmax argmax argmin count_nonzero cosine_embedding_loss triplet_margin_loss multi_margin_loss",
@@ -239,7 +239,7 @@ _BY_TRAITS: tuple[tuple[Traits, str], ...] = (
     (Traits(Flow.SOFTMAX, 12, library="torch"), "softmax log_softmax"),
     (Traits(Flow.SCAN, 1, linear=True, library="torch"), "cumsum"),
     (Traits(Flow.SCAN, 1), "cumprod cummax cummin logcumsumexp"),
-    (Traits(Flow.SORT, 1), "sort argsort msort topk kthvalue mode quantile"),
+    (Traits(Flow.SORT, 1), "sort argsort msort topk kthvalue median mode quantile"),
     # -- products and windows ------------------------------------------------------------------------------------------
     (Traits(Flow.PRODUCT, library="torch"), "matmul mm bmm mv dot"),
     (Traits(Flow.PRODUCT, library="F"), "linear"),

@@ -187,8 +187,11 @@ class _NotedExact(_Exact):  # type: ignore[no-untyped-call]
                 self.undefined = "the reference makes whole numbers of what these cannot hold, NaN or too much"
         if name in _DEVIATIONS and self._narrow and isinstance(args[0], torch.Tensor):
             found = made[0] if isinstance(made, tuple) else made
-            if isinstance(found, torch.Tensor) and _squares(found, args[0]) > torch.finfo(torch.float32).max:
+            squares = _squares(found, args[0]) if isinstance(found, torch.Tensor) else 0.0
+            if squares > torch.finfo(torch.float32).max:
                 self.undefined = "the squares of a standard deviation are more than float32 holds"
+            elif 0 < squares < torch.finfo(torch.float32).tiny:
+                self.undefined = "the squares of a standard deviation are less than float32 holds"
         return made
 
 

@@ -142,23 +142,30 @@ class _EverySlice(TorchFunctionMode):
     ) -> object:
         if func in (torch.Tensor.__getitem__, torch.Tensor.__setitem__):
             args = (*_sliced(args[0], args[1]), *args[2:])
+        if func is torch.Tensor.__getitem__ and args[1] is Ellipsis:
+            return args[0]
         return func(*args, **(kwargs or {}))
 
 
 def _sliced(tensor: torch.Tensor, index: object) -> tuple[torch.Tensor, object]:
-    """Return a tensor without what an index's slices leave out, and the index of the rest."""
+    """Return a tensor without what an index's slices leave out, and the index of the rest: `...` where that is all."""
     entries = index if isinstance(index, tuple) else (index,)
     consumed = sum(map(_consumed, entries))
     dim, rest = 0, list[object]()
     for entry in entries:
-        bounded = isinstance(entry, slice) and (entry.start is not None or entry.stop is not None)
-        if bounded and all(part is None or type(part) is int for part in (entry.start, entry.stop, entry.step)):
+        if isinstance(entry, slice) and {int} <= set(map(type, _parts(entry))) <= {int, type(None)}:
             start, stop = entry.start or 0, sys.maxsize if entry.stop is None else entry.stop
-            tensor = torch.ops.aten.slice.Tensor(tensor, dim, start, stop, entry.step or 1)
+            step = () if entry.step in (None, 1) else (entry.step,)  # the trace leaves out what is the default
+            tensor = torch.ops.aten.slice.Tensor(tensor, dim, start, stop, *step)
             entry = slice(None)
         dim += tensor.dim() - consumed if entry is Ellipsis else _consumed(entry)
         rest.append(entry)
-    return tensor, tuple(rest) if isinstance(index, tuple) else rest[0]
+    whole = all(isinstance(entry, slice) and _parts(entry) == (None, None, None) for entry in rest)
+    return tensor, Ellipsis if whole else tuple(rest)
+
+
+def _parts(one: slice) -> tuple[object, object, object]:
+    return one.start, one.stop, one.step
 
 
 def _consumed(entry: object) -> int:

@@ -178,6 +178,7 @@ def test_what_is_wrong_only_there_is_found_and_the_reference_itself_is_right(for
         ("x.to(torch.bool) + x", Values.INFINITE, ""),
         ("(x * x * x).std(1)", Values.HUGE, "squares of a standard deviation"),
         ("(x.double() ** 9).std(1)", Values.HUGE, "squares of a standard deviation"),
+        ("x.std(1).argmax()", Values.DENORMAL, "squares of a standard deviation"),
         ("x.std(1)", Values.HUGE, ""),
     ],
 )

@@ -38,7 +38,7 @@ def test_dimensions_are_rearranged_by_einops(shared: SharedTools, tmp_path: Path
 def test_an_index_takes_the_same_elements_whatever_it_is_made_of(shared: SharedTools, tmp_path: Path) -> None:
     results = (
         "x[:, :T, 0] * 2, x[..., :T].sum(1), x[0, :T][:, 1:], x[None, :, -3:, [0, 2]], x[:, torch.arange(2), :4], "
-        "x[1:9, None, ..., :4], y"
+        "x[1:9, None, ..., :4], x[::2, :, 1::2], x[[0, 2]][:], x[x.shape[0] - 1, ..., ::3], y"
     )
     lines, draw = ("T = y.shape[0]",), {"x": "torch.randn(N, 5, 5)", "y": "torch.randn(T)"}
     made = problem(f"({results})", {"N": 3, "T": 5}, {"N": 4, "T": 4}, lines=lines, **draw)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cutegen_core.propose.playbook.kernels import MappedProduct, ProductKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.products import simt
 from cutegen_core.propose.playbook.products.simt import RASTERS, layers
-from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.regions import Mode, Region
+from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.values import ELEMENT
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, TensorMapText, render
 
@@ -79,9 +80,11 @@ def can_be_mapped(region: Region) -> bool:
     (inner,) = region.reduced
     assert region.a is not None
     assert region.b is not None
+    sides = ((region.a, (rows, inner)), (region.b, (columns, inner)))
     reached = all(
-        "1" in (side.stride(access).text, inner.stride(access).text)
-        for access, side in ((region.a, rows), (region.b, columns))
+        any(m.stride(access).text == "1" for m in modes)
+        and not any(m.stride(access).text == "0" and not m.extent.single for m in modes)
+        for access, modes in sides
     )
     return reached and len(batch) <= 1 and region.stores[0].out.dtype == region.a.dtype
 
@@ -110,6 +113,12 @@ def sm90(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     return piece
 
 
+def map_strides(access: TensorAccess, modes: Sequence[Mode]) -> tuple[str, ...]:
+    """Return the strides of a tensor map, without the fastest mode's; a mode of one element may have any that is whole
+    vectors, and 0 is none."""
+    return tuple(str(VECTOR) if m.extent.single else m.stride(access).text for m in modes[1:])
+
+
 def _add_maps(piece: RegionText, k: ProductKernel, maps: Mapping[str, str], p: Mapping[str, str]) -> dict[str, bool]:
     """Add the tensor maps of operands and result; return which have a batch."""
     *batch, rows, columns = k.region.outer
@@ -127,7 +136,7 @@ def _add_maps(piece: RegionText, k: ProductKernel, maps: Mapping[str, str], p: M
         found[side] = bool(several)
         modes = (across, down, *several)
         boxes, dims = ("64", box, *("1" for _ in several)), tuple(m.extent.text for m in modes)
-        strides = tuple(m.stride(access).text for m in modes[1:])
+        strides = map_strides(access, modes)
         promotion = "none" if side == "out" else "256B"
         piece.maps.append(
             TensorMapText(maps[side], access.tensor, boxes, dims, strides, access.offset.text, "128B", promotion)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from cutegen_core.propose.playbook.kernels import MappedAttention, attention_steps
 from cutegen_core.propose.playbook.naming import Naming
-from cutegen_core.propose.playbook.products.tensor_cores import VECTOR
+from cutegen_core.propose.playbook.products.tensor_cores import VECTOR, map_strides
 from cutegen_core.propose.playbook.regions import Mode, Region
 from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.values import ELEMENT
@@ -82,6 +82,6 @@ def _add_maps(
 
 def _map(name: str, access: TensorAccess, modes: Sequence[Mode], rows: str, read: bool) -> TensorMapText:
     boxes = ("64", rows, *("1" for _ in modes[2:]))
-    dims, strides = tuple(m.extent.text for m in modes), tuple(m.stride(access).text for m in modes[1:])
+    dims, strides = tuple(m.extent.text for m in modes), map_strides(access, modes)
     promotion = "256B" if read else "none"
     return TensorMapText(name, access.tensor, boxes, dims, strides, access.offset.text, "128B", promotion)
