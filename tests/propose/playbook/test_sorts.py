@@ -65,14 +65,15 @@ def test_what_is_made_of_an_order_is_right(name: str, shared: SharedTools, tmp_p
 @pytest.mark.parametrize("run", [4096, 256])
 def test_a_row_of_any_length_is_sorted(run: int, shared: SharedTools, tmp_path: Path) -> None:
     """In shared memory, or in runs that are joined."""
-    made = problem("x.sort()[0]", {"R": 2, "C": 1100}, {"R": 3, "C": 1}, x="torch.randn(R, C)")
+    results = "(x.sort()[0], x.topk(min(30, x.shape[1]))[1], x.kthvalue(x.shape[1])[0])"
+    made = problem(results, {"R": 2, "C": 1100}, {"R": 3, "C": 31}, x="torch.randn(R, C)")
     lengths = [
-        Workload(f"{n}", WorkloadRole.EMULATOR, {"R": 1, "C": n}) for n in (2, 3, 63, 64, 65, 513, 1023, 1024, 1025)
+        Workload(f"{n}", WorkloadRole.EMULATOR, {"R": 1, "C": n}) for n in (32, 63, 64, 65, 513, 1023, 1024, 1025)
     ]
     made = replace(made, workloads=(*made.workloads, *lengths))
     last = variants_of(made, shared, tmp_path)[-1]
     assert_right(
-        made, (last,), made.workloads, shared, tmp_path, compiled=run == 4096, params={"BLOCK1": 128, "RUN1": run}
+        made, (last,), made.workloads, shared, tmp_path, compiled=run == 4096, params={"BLOCK1": 128, "RUN1": run, "RUN3": run, "RUN5": run}
     )
 
 

@@ -35,7 +35,10 @@ def sort_block(region: Region, name: str, naming: Naming, suffix: str) -> Region
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     out = region.stores[0].out
     joined = RowsKernel(replace(region, terms=region.terms.emptied(), stores=(RegionResult("", out),)), name, naming)
-    runs = naming.fresh("runs")
+    runs, wanted = naming.fresh("runs"), ""
+    assert region.sort is not None
+    if region.sort.wanted is not None:
+        wanted = joined.pass_number("wanted", region.sort.wanted.text, "int")
     parts = min(_RUN, region.reduced[0].extent.size) // _EACH
     threads = min(1 << max(0, parts - 1).bit_length(), _MOST_THREADS)
     block = piece.param("BLOCK", max(_BLOCKS[0], threads), *_BLOCKS)
@@ -44,6 +47,7 @@ def sort_block(region: Region, name: str, naming: Naming, suffix: str) -> Region
     piece.scratch.append(ScratchText(runs, out.dtype, (k.rows, k.cols)))
     piece.code = render(
         "sort_block.cu.j2", k=k, joined=joined, runs=naming.tensor(runs), before=_before(region), last=_last(region),
+        wanted=wanted,
     )  # fmt: skip
     kernel, long = f"{name}<{block}, {run}>", f"{k.cols} > {run}"
     piece.launch(kernel, (k.rows,), (block,), k, f"{k.cols} <= {run}", _bytes(k.cols))

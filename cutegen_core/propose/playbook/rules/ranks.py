@@ -20,6 +20,7 @@ from cutegen_core.propose.playbook.values import (
     ONE,
     POSITIONS,
     ZERO,
+    Extent,
     Load,
     Reshape,
     Size,
@@ -48,7 +49,8 @@ def _topk(call: OperationCall) -> dict[str, Value]:
     assert isinstance(count, int)
     if _is_few(count):
         return _results(call, _in_order(call, count, axis, largest), largest, axis)
-    return _results(call, [window(_sorted(call, axis, largest), axis, ZERO, extent(count))], largest, axis)
+    row = _sorted(call, axis, largest, wanted=extent(count))
+    return _results(call, [window(row, axis, ZERO, extent(count))], largest, axis)
 
 
 def _kthvalue(call: OperationCall) -> dict[str, Value]:
@@ -57,7 +59,7 @@ def _kthvalue(call: OperationCall) -> dict[str, Value]:
     if _is_few(count):
         *_, kth = _in_order(call, count, axis, False)
     else:
-        kth = window(_sorted(call, axis, False), axis, extent(count).less(ONE), ONE)
+        kth = window(_sorted(call, axis, False, wanted=extent(count)), axis, extent(count).less(ONE), ONE)
     return _squeezed(_results(call, [kth], False, axis), axis, keepdim=call.flag(3, "keepdim"))
 
 
@@ -147,10 +149,12 @@ def _ranks(call: OperationCall, axis: int, largest: bool, x: Value) -> Value:
     return compute(f"{{0}} * 4294967296L + 2147483647L - ({place})", cast(x, "int64"), where, dtype="int64")
 
 
-def _sorted(call: OperationCall, axis: int, largest: bool, x: Value | None = None) -> Value:
-    """Return the ranks of each row in order, in memory."""
+def _sorted(
+    call: OperationCall, axis: int, largest: bool, x: Value | None = None, wanted: Extent | None = None
+) -> Value:
+    """Return the ranks of each row in order, in memory; only so many if they are `wanted`."""
     ranks = _ranks(call, axis, largest, call.tensor(0) if x is None else x)
-    order = Sorted(ranks.dims, "int64", ranks, axis % len(ranks.dims), largest)
+    order = Sorted(ranks.dims, "int64", ranks, axis % len(ranks.dims), largest, wanted)
     return Reshape(order.dims, order.dtype, order)
 
 

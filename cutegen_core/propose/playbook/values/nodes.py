@@ -161,11 +161,16 @@ class Scan(Accumulated):
 
 @dataclass(frozen=True, eq=False)
 class Sorted(Value):
-    """The operand's elements, no two of which are equal, in order along `axis`: the least first, or the greatest."""
+    """The operand's elements, no two of which are equal, in order along `axis`: the least first, or the greatest.
+
+    Attributes:
+        wanted: only so many of each row; what follows them is anything. None: all of them.
+    """
 
     operand: Value
     axis: int
     descending: bool = False
+    wanted: Extent | None = None
 
 
 @dataclass(frozen=True, eq=False)
