@@ -185,13 +185,15 @@ class _NotedExact(_Exact):  # type: ignore[no-untyped-call]
             source = args[1 if made is args[0] else 0]  # copy_ has it second
             if isinstance(source, torch.Tensor) and not _can_hold(made.dtype, source):
                 self.undefined = "the reference makes whole numbers of what these cannot hold, NaN or too much"
-        if name in _DEVIATIONS and self._narrow and isinstance(args[0], torch.Tensor):
+        squared = name in _DEVIATIONS or (name == "linalg_vector_norm" and args[1:2] in ((), (2,)))
+        if squared and self._narrow and isinstance(args[0], torch.Tensor):
             found = made[0] if isinstance(made, tuple) else made
             squares = _squares(found, args[0]) if isinstance(found, torch.Tensor) else 0.0
+            what = "standard deviation" if name in _DEVIATIONS else "norm"
             if squares > torch.finfo(torch.float32).max:
-                self.undefined = "the squares of a standard deviation are more than float32 holds"
+                self.undefined = f"the squares of a {what} are more than float32 holds"
             elif 0 < squares < torch.finfo(torch.float32).tiny:
-                self.undefined = "the squares of a standard deviation are less than float32 holds"
+                self.undefined = f"the squares of a {what} are less than float32 holds"
         return made
 
 

@@ -179,6 +179,8 @@ def test_what_is_wrong_only_there_is_found_and_the_reference_itself_is_right(for
         ("(x * x * x).std(1)", Values.HUGE, "squares of a standard deviation"),
         ("(x.double() ** 9).std(1)", Values.HUGE, "squares of a standard deviation"),
         ("x.std(1).argmax()", Values.DENORMAL, "squares of a standard deviation"),
+        ("torch.nn.functional.normalize((x * x * x)[:1], dim=0)", Values.HUGE, "squares of a norm"),
+        ("x.norm(p=1, dim=1)", Values.HUGE, ""),
         ("x.std(1)", Values.HUGE, ""),
     ],
 )

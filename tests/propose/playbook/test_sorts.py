@@ -73,7 +73,13 @@ def test_a_row_of_any_length_is_sorted(run: int, shared: SharedTools, tmp_path: 
     made = replace(made, workloads=(*made.workloads, *lengths))
     last = variants_of(made, shared, tmp_path)[-1]
     assert_right(
-        made, (last,), made.workloads, shared, tmp_path, compiled=run == 4096, params={"BLOCK1": 128, "RUN1": run, "RUN3": run, "RUN5": run}
+        made,
+        (last,),
+        made.workloads,
+        shared,
+        tmp_path,
+        compiled=run == 4096,
+        params={"BLOCK1": 128, "RUN1": run, "RUN3": run, "RUN5": run},
     )
 
 
