@@ -11,7 +11,7 @@ Nothing here executes the file: it is untrusted Python.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from cutegen_core.machine.python_text import parse_module
@@ -21,7 +21,9 @@ Number = int | float
 SizeValue = Number | tuple[int, ...]
 
 _INPUT_FUNCTIONS = ("get_inputs", "get_init_inputs")
-_LARGEST, _MOST_PARTS = 1 << 62, 256
+_LARGEST, _LONGEST = 1 << 62, 1 << 12
+_MOST_LITERALS = 64
+"""Of a value that is no expression of sizes: one with more of them is data."""
 _FUNCTIONS: Mapping[str, Callable[..., Number]] = {
     "int": int, "float": float, "round": round, "abs": abs, "len": len, "max": max, "min": min, "sum": sum,
 }  # fmt: skip
@@ -213,7 +215,8 @@ def _slots_of(name: str, value: ast.expr, known: Mapping[str, SizeValue]) -> Ite
     try:
         folded = _fold(value, known)
     except _NotConstantError:
-        yield from _literal_slots(name, value, inside=True)
+        if len(_literals(value)) <= _MOST_LITERALS:
+            yield from _literal_slots(name, value, inside=True)
         return
     derived = any(isinstance(n, ast.Name) and n.id in known for n in ast.walk(value))
     yield SizeSlot(name, folded, derived, _span(value), _brackets(value))
@@ -244,7 +247,7 @@ def _fold(node: ast.expr, known: Mapping[str, SizeValue]) -> SizeValue:
         case ast.Name(id=name) if name in known:
             return known[name]
         case ast.Tuple() | ast.List() if node.elts:
-            return tuple(part for element in node.elts for part in _fold_element(element, known))
+            return _joined(_fold_element(element, known) for element in node.elts)
         case ast.UnaryOp(op=ast.USub()):
             return -_number(node.operand, known)
         case ast.UnaryOp(op=ast.UAdd()):
@@ -273,6 +276,15 @@ def _fold_element(node: ast.expr, known: Mapping[str, SizeValue]) -> tuple[int, 
     return (value,)
 
 
+def _joined(parts: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    found: tuple[int, ...] = ()
+    for part in parts:
+        if len(found) + len(part) > _LONGEST:
+            raise _NotConstantError
+        found += part
+    return found
+
+
 def _called(function: str, values: list[SizeValue]) -> Number:
     try:
         found = _FUNCTIONS[function](*values)
@@ -286,12 +298,14 @@ def _called(function: str, values: list[SizeValue]) -> Number:
 def _binary(operator: ast.operator, left: SizeValue, right: SizeValue) -> SizeValue:
     """Return what is computed of two numbers; sequences are repeated and joined, as Python does."""
     if isinstance(left, tuple) and isinstance(right, tuple) and isinstance(operator, ast.Add):
-        return left + right
+        return _joined((left, right))
     if isinstance(left, int) and isinstance(right, tuple):
         left, right = right, left
-    if isinstance(left, tuple) and isinstance(right, int) and isinstance(operator, ast.Mult) and right <= _MOST_PARTS:
+    if isinstance(left, tuple):
+        if not (isinstance(operator, ast.Mult) and isinstance(right, int) and 0 < len(left) * right <= _LONGEST):
+            raise _NotConstantError
         return left * right
-    if isinstance(left, tuple) or isinstance(right, tuple):
+    if isinstance(right, tuple):
         raise _NotConstantError
     return _arithmetic(operator, left, right)
 

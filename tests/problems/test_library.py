@@ -401,6 +401,14 @@ def test_sizes_are_found_in_whatever_is_computed_of_them(line, found, changed, w
     assert with_sizes(source, slots, changed) == source.replace(line, written)
 
 
+def test_a_list_that_grows_without_end_is_no_size():
+    doubled = "".join(f"a{n} = a{n - 1} + a{n - 1}\n" for n in range(1, 60))
+    lines = f"a0 = [1]\n{doubled}b = [1] * 64 * 64 * 64 * 64 * 64\nc = (*a12, *a12)\nd = torch.tensor({[9] * 100})\n"
+    slots = find_size_slots(parse(f"{lines}class Model: pass\ndef get_inputs(): pass\n", "here"))
+    assert max(len(slot.value) for slot in slots.values() if isinstance(slot.value, tuple)) == 4096
+    assert not any(name.startswith("d#") for name in slots)
+
+
 def test_a_number_of_an_expression_over_other_sizes_shrinks(loader, tmp_path):
     path = tmp_path / "file.py"
     path.write_text(
