@@ -81,16 +81,16 @@ def test_a_folder_reports_what_could_not_be_loaded(here, tmp_path):
 
 def test_problems_says_which_family_recognises_each_or_why_none_does(here, capfd, tmp_path):
     relu = (ROOT / "cutegen_core/problems/catalogue/pointwise/relu.py").read_text()
-    for name, call in (("known", "torch.softmax(x, 1)"), ("unknown", "torch.sort(x, 1)[0]")):
+    for name, call in (("known", "torch.softmax(x, 1)"), ("unknown", "torch.mode(x, 1)[0]")):
         (tmp_path / f"{name}.py").write_text(relu.replace("torch.relu(x)", call))
     known, unknown = (found["playbook"] for found in here("problems", "--playbook", "--path", tmp_path)["problems"])
     assert known["families"] == ["rows"]
     assert known["kernels"][0] == "naive"
-    assert unknown == {"families": [], "kernels": [], "missing": "no rule for aten.sort"}
+    assert unknown == {"families": [], "kernels": [], "missing": "no rule for aten.mode"}
     assert cli.main(["problems", "--playbook", "--path", str(tmp_path)]) == 0
     shown = capfd.readouterr().out
     assert "rows: naive -> shuffle" in shown
-    assert "not in the playbook: no rule for aten.sort" in shown
+    assert "not in the playbook: no rule for aten.mode" in shown
     assert "the playbook knows 1 of 2" in shown
 
 
