@@ -393,7 +393,7 @@ def test_sizes_are_found_folded_and_replaced_in_place():
     ],
 )  # fmt: skip
 def test_sizes_are_found_in_whatever_is_computed_of_them(line, found, changed, written):
-    """What Python computes of numbers is one size, and the numbers in what it computes of others are more."""
+    """Take what Python computes of numbers as one size, and the numbers in what it computes of others as more."""
     before = "N = 32\nLIST = [48, 64]\n"
     source = f"{before}{line}\nclass Model: pass\ndef get_inputs(): pass\n"
     slots = find_size_slots(parse(source, "here"))

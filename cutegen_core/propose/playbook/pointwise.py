@@ -105,7 +105,8 @@ BINARY: Mapping[str, str] = {
 }
 
 LEAST = "(-9223372036854775807L - 1)"
-"""The smallest whole number, as C++ can write it."""
+GREATEST = "9223372036854775807L"
+"""The smallest and the largest whole number, as C++ can write them."""
 
 HELPERS: Mapping[str, str] = {
     "max_of": """// The larger one; NaN when either is NaN, as in PyTorch.

@@ -325,21 +325,20 @@ class Planner:
         return Region(Kind.PRODUCT, terms, made, outer, inner, a, b, kept=kept_of(value, prod), has_zeros=zeros)
 
     def _scan(self, value: Value, scan: Scan, store: Load) -> Region:
-        symbols = _along(value.dims, scan.axis)
-        terms = Terms(dict(zip(symbols, value.dims, strict=True)), self.materialise, scan, fast=self.fast)
-        made = (RegionResult(terms.at(value, symbols), _access(store, symbols)),)
-        along = symbols.pop(scan.axis)
-        outer = merged(symbols, terms, _accesses(terms, made))
-        return Region(Kind.SCAN, terms, made, outer, (Mode((along,), value.dims[scan.axis]),), scan=scan)
+        return replace(self._along(Kind.SCAN, value, scan.axis, store, scan), scan=scan)
 
     def _sort(self, value: Sorted, store: Load) -> Region:
-        symbols = _along(value.dims, value.axis)
-        terms = Terms(dict(zip(symbols, value.dims, strict=True)), self.materialise, fast=self.fast)
         operand = self.materialise(value.operand) if any(reductions(value.operand)) else value.operand
-        made = (RegionResult(terms.at(operand, symbols), _access(store, symbols)),)
-        along = symbols.pop(value.axis)
+        return replace(self._along(Kind.SORT, operand, value.axis, store), sort=value)
+
+    def _along(self, kind: Kind, value: Value, axis: int, store: Load, scan: Scan | None = None) -> Region:
+        """Return the region whose rows lie along one dimension of the value, which is not reduced."""
+        symbols = [f"{'r' if k == axis else 'o'}{k}" for k in range(len(value.dims))]
+        terms = Terms(dict(zip(symbols, value.dims, strict=True)), self.materialise, scan, fast=self.fast)
+        made = (RegionResult(terms.at(value, symbols), _access(store, symbols)),)
+        along = symbols.pop(axis)
         outer = merged(symbols, terms, _accesses(terms, made))
-        return Region(Kind.SORT, terms, made, outer, (Mode((along,), value.dims[value.axis]),), sort=value)
+        return Region(kind, terms, made, outer, (Mode((along,), value.dims[axis]),))
 
     def _attention(self, value: DotProductAttention, store: Load) -> Region:
         batch = [f"o{k}" for k in range(len(value.dims) - 2)]
@@ -394,11 +393,6 @@ def merged(symbols: Sequence[str], terms: Terms, accesses: Sequence[TensorAccess
 
 def _accesses(terms: Terms, stores: Sequence[RegionResult]) -> list[TensorAccess]:
     return [*(t.access for t in terms.loads if t.access is not None), *(s.out for s in stores)]
-
-
-def _along(dims: Sequence[Extent], axis: int) -> list[str]:
-    """Return a symbol for each dimension: one is walked within a row, the others from row to row."""
-    return [f"{'r' if k == axis else 'o'}{k}" for k in range(len(dims))]
 
 
 def _access(store: Load, coordinates: Sequence[Coordinate]) -> TensorAccess:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import Parameters, TensorText
-from cutegen_core.propose.playbook.pointwise import LEAST
+from cutegen_core.propose.playbook.pointwise import GREATEST, LEAST
 from cutegen_core.propose.playbook.regions import Region, RegionResult
 from cutegen_core.propose.playbook.terms import Term
 
@@ -170,5 +170,5 @@ def _identity(kind: str, ctype: str) -> str:
     if kind in ("sum", "times"):
         return f"{ctype}({0 if kind == 'sum' else 1})"
     if ctype == "long":
-        return LEAST if kind == "max" else "9223372036854775807L"
+        return LEAST if kind == "max" else GREATEST
     return f"{ctype}({'-' if kind in ('max', 'logaddexp') else ''}INFINITY)"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
-from cutegen_core.propose.playbook.pointwise import LEAST
+from cutegen_core.propose.playbook.pointwise import GREATEST, LEAST
 from cutegen_core.propose.playbook.regions import Region, RegionResult
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
 from cutegen_core.records.problem import ITEMSIZE
@@ -68,7 +68,7 @@ def _bytes(elements: str) -> str:
 def _last(region: Region) -> str:
     """Return a number that comes after all elements."""
     assert region.sort is not None
-    return LEAST if region.sort.descending else "9223372036854775807L"
+    return LEAST if region.sort.descending else GREATEST
 
 
 def _before(region: Region) -> str:

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import cast
-from cutegen_core.propose.playbook.pointwise import LEAST, LERP
+from cutegen_core.propose.playbook.pointwise import GREATEST, LEAST, LERP
 from cutegen_core.propose.playbook.rules.images.windows import pooled
 from cutegen_core.propose.playbook.rules.joins import join
 from cutegen_core.propose.playbook.rules.places import LOW_HALF, PLACE_OF_LARGEST, SHORT, position_of
@@ -92,7 +92,7 @@ def _quantile(call: OperationCall) -> Value:
     parts = Size((), x.dtype, f"{over} * ({length.text} - 1) % {under}")
     weight = compute(f"{{0}} / {{T}}({under})", parts, dtype=x.dtype)
     found = compute(f"isnan({{3}}) ? {{3}} : {LERP}", *ends, weight, _last(call, row, axis), dtype=x.dtype)
-    return _squeezed({"": found}, axis, keepdim=keepdim)[""]
+    return found if keepdim else squeeze(found, (axis,))
 
 
 def _row_of(call: OperationCall, index: int) -> tuple[Value, int]:
@@ -161,7 +161,7 @@ def _sorted(
 def _in_order(call: OperationCall, count: int, axis: int, largest: bool) -> list[Value]:
     """Return the ranks of so many elements of each row, the largest first, or the smallest."""
     kind = "max" if largest else "min"
-    below = f"{{0}} < {{1}} ? {{0}} : {LEAST}" if largest else "{0} > {1} ? {0} : 9223372036854775807L"
+    below = f"{{0}} < {{1}} ? {{0}} : {LEAST}" if largest else f"{{0}} > {{1}} ? {{0}} : {GREATEST}"
     ranks = _ranks(call, axis, largest, call.tensor(0))
     found = [reduce(kind, ranks, (axis,), True)]
     while len(found) < count:
