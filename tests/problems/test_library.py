@@ -426,6 +426,28 @@ def test_a_number_of_an_expression_over_other_sizes_shrinks(loader, tmp_path):
     assert max(small["layers"]) < 1024
 
 
+@pytest.mark.parametrize("heads", [8, 12])
+def test_one_small_workload_has_heads_of_whole_vectors_as_the_file_has(heads, loader, tmp_path):
+    """Else the kernels that read vectors would be launched at the file's own sizes alone, which only a GPU runs."""
+    path = tmp_path / "file.py"
+    path.write_text(
+        f"import torch\nbatch, longest, length, width, heads = 128, 1024, 512, 768, {heads}\n"
+        "class Model(torch.nn.Module):\n    def __init__(self, longest, width, heads):\n        super().__init__()\n"
+        "        self.heads, self.qkv = heads, torch.nn.Linear(width, 3 * width)\n"
+        "        self.register_buffer('mask', torch.tril(torch.ones(longest, longest)))\n"
+        "    def forward(self, x):\n        b, t, c = x.shape\n"
+        "        q, k, v = self.qkv(x).view(b, t, 3, self.heads, c // self.heads).permute(2, 0, 3, 1, 4)\n"
+        "        scores = (q @ k.transpose(-2, -1)).masked_fill(self.mask[:t, :t] == 0, float('-inf'))\n"
+        "        return (scores.softmax(-1) @ v).transpose(1, 2).reshape(b, t, c)\n"
+        "def get_inputs():\n    return [torch.rand(batch, length, width)]\n"
+        "def get_init_inputs():\n    return [longest, width, heads]\n"
+    )
+    small = loader.load(path).with_role(WorkloadRole.EMULATOR)
+    depths = [w.sizes.get("width", 768) // w.sizes.get("heads", heads) for w in small]
+    assert any(depth % 4 == 0 for depth in depths), depths
+    assert any(depth % 4 for depth in depths), depths
+
+
 @pytest.mark.parametrize(
     ("name", "sizes", "others"),
     [

@@ -3,8 +3,9 @@
 1. Whole numbers above 8 in size slots may shrink; smaller ones (kernel sizes, strides, dimensions) stay.
 2. All shrink together, below a falling cap: to distinct primes (ragged), or by powers of two, which keeps ratios such
    as hidden / heads, or all by one factor. First every number gets its own target; then equal numbers share one.
-3. One workload keeps what divides each number, up to 32, so that fast paths are reached; if the others keep it, too,
-   one more breaks it, number by number, or in the steps of another number that divides it (heads and channels).
+3. One workload keeps what divides each number, up to 32, and that four divides a dimension, so that fast paths are
+   reached; if the others keep it, too, one more breaks it, number by number, or in the steps of another number that
+   divides it (heads and channels).
 4. If no joint step works (a convolution needs its extent, heads must divide), shrink one number at a time, then two by
    the same factor, from the file's own sizes or the smallest that a joint step came to. If that is not enough, so do
    numbers inside of classes, where it makes the file cheaper.
@@ -17,7 +18,7 @@ Names of sizes do not matter. This module needs no torch: the caller provides th
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -46,10 +47,12 @@ class ForwardCall(NamedTuple):
 
     Attributes:
         repeated: of a pointwise one, the operands that are broadcast: their number and the dimension, from the last.
+        extents: those of all of its results, one after the other.
     """
 
     operation: str
     repeated: frozenset[tuple[int, int]]
+    extents: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,18 @@ class Forward:
             for a, b in zip(self.calls, other.calls, strict=True)
         )
 
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Return the extents of all results, one after the other."""
+        return tuple(extent for call in self.calls for extent in call.extents)
+
+    def is_even_as(self, other: Forward) -> bool:
+        """Return whether four divides every extent that it divides in the other, which does the same operations."""
+        own, theirs = self.extents, other.extents
+        return len(own) == len(theirs) and not any(
+            a % _EVEN and b % _EVEN == 0 for a, b in zip(own, theirs, strict=True)
+        )
+
 
 class SourceProbe(Protocol):
     """Runs a reduced source; raises ProblemError if it does not run."""
@@ -100,6 +115,9 @@ CORRECTNESS = Cost(elements=4_000_000, flops=1_000_000_000)
 _SECONDS = 25.0
 _CAPS = (4099, 2053, 1021, 509, 251, 127, 61, 31, 17, 13, 11, 7, 5, 3)
 _TILES = (32, 16, 8, 4)
+_SMALL_TILES = _TILES[2:]
+_EVEN = 4
+"""What divides a size of whole vectors."""
 _ADVERSARIAL = (Values.LARGE_MEAN, Values.SPARSE)
 
 
@@ -120,6 +138,7 @@ class _Search:
         self._deadline = time.monotonic() + _SECONDS
         self._tried: dict[str, Forward | ProblemError] = {}
         self._pattern: Forward | None = None  # what every reduction has to do
+        self._evenly = False  # whether four has to divide every dimension that it divides in the pattern
         self._refused: ProblemError | None = None  # why the last one that was run does not run
         self._closest: Targets = {}  # the cheapest joint step of a search that is not small enough
 
@@ -196,7 +215,7 @@ class _Search:
         """Return variants that keep divisibility, that break it, and with as many ones as the file accepts."""
         found: list[Workload] = []
         even = self._even()
-        odd = self._odd(base) if all(self._is_even(sizes) for sizes in (base, even or base)) else None
+        odd = self._odd(base) if self._stay_even(base, even or base) else None
         smallest = self._ones(base)
         for name, sizes in (("even", even), ("odd", odd), ("smallest", smallest)):
             if sizes and sizes != base and sizes not in [w.sizes for w in found]:
@@ -204,17 +223,43 @@ class _Search:
         return found
 
     def _even(self) -> Mapping[str, SizeValue] | None:
-        """Shrink all numbers, but keep the largest power of two that divides each, up to the largest tile that fits."""
-        for tile in _TILES:
-            found = self._joint(partial(tiled, tile=tile), EMULATOR)
-            if found:
-                return found
-        return self._joint(halved, EMULATOR)
+        """Shrink all numbers, but keep the largest power of two that divides each, up to the largest tile that fits.
 
-    def _is_even(self, sizes: Mapping[str, SizeValue]) -> bool:
-        """Return whether no number that four divides in the file has lost that."""
-        now = self._numbers(sizes)
-        return all(now[group.places[0]] % _TILES[-1] == 0 for group in self._even_groups(shared=True))
+        Four goes on dividing the dimensions that it divides at the file's own sizes, those of a head, too, if all
+        numbers keep as much, or one keeps more than the others.
+        """
+        self._evenly = self._pattern is not None
+        found = self._tiled() or (self._tiled_unlike() if self._evenly else None)
+        self._evenly = False
+        return found or self._tiled() or self._joint(halved, EMULATOR)
+
+    def _tiled(self) -> Mapping[str, SizeValue] | None:
+        found = (self._joint(partial(tiled, tile=tile), EMULATOR) for tile in _TILES)
+        return next(filter(None, found), None)
+
+    def _tiled_unlike(self) -> Mapping[str, SizeValue] | None:
+        """Keep the largest tile of one number, and a small one of the others."""
+        groups = self._groups(shared=True)
+        for tile in _SMALL_TILES:
+            least = tiled(groups, tile, tile)
+            for group in groups:
+                tried = {**least, **tiled((group,), tile, _TILES[0])}
+                targets = {g: t for g, t in tried.items() if t < g.value}
+                if self._fits(targets, EMULATOR):
+                    return self._sizes(targets)
+        return None
+
+    def _stay_even(self, *small: Mapping[str, SizeValue]) -> bool:
+        """Return whether some extent shrinks, and four divides it in all of these workloads as in the file."""
+        extents = [self._extents(sizes) for sizes in ({}, *small)]
+        if len(set(map(len, extents))) > 1:  # a result has another number of dimensions
+            return True
+        return any(one[0] > min(one) and not any(e % _EVEN for e in one) for one in zip(*extents, strict=True))
+
+    def _extents(self, sizes: Mapping[str, SizeValue]) -> Sequence[int]:
+        """Return the extents of all results; the numbers, where the file does something else at its own sizes."""
+        tried = self._tried.get(self._text(sizes)) if self._pattern else None
+        return tried.extents if isinstance(tried, Forward) else tuple(self._numbers(sizes).values())
 
     def _odd(self, base: Mapping[str, SizeValue]) -> Mapping[str, SizeValue] | None:
         """Take every number that four divides off its divisibility, as far as the file accepts it."""
@@ -231,7 +276,7 @@ class _Search:
         return {**base, **self._sizes(targets, base)} if targets else None
 
     def _even_groups(self, *, shared: bool) -> list[SizeGroup]:
-        return [group for group in self._groups(shared=shared) if group.value % _TILES[-1] == 0]
+        return [group for group in self._groups(shared=shared) if group.value % _EVEN == 0]
 
     def _numbers(self, sizes: Mapping[str, SizeValue]) -> Mapping[SizePlace, int]:
         """Return every shrinkable number as these sizes have it."""
@@ -327,6 +372,8 @@ class _Search:
             raise known
         if self._pattern is not None and not known.does_as(self._pattern):
             raise ProblemError(f"{self._origin}: does other operations there, or broadcasts more.")
+        if self._pattern is not None and self._evenly and not known.is_even_as(self._pattern):
+            raise ProblemError(f"{self._origin}: four does not divide there what it divides at the file's own sizes.")
         return known.cost
 
     def _text(self, sizes: Mapping[str, SizeValue]) -> str:

@@ -65,7 +65,7 @@ def forward_of(live: Live) -> Forward:
         ProblemError: the forward failed.
     """
     elements = sum(t.numel() for t in live.tensors.values())
-    with FlopCounterMode(display=False) as flops, _ElementCounter() as counter:
+    with FlopCounterMode(display=False) as flops, _ElementCounter() as counter, _EverySlice():
         signature_of(live)
     return Forward(Cost(elements + counter.elements, int(flops.get_total_flops())), tuple(counter.calls))
 
@@ -80,10 +80,11 @@ class _ElementCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
         result = func(*args, **(kwargs or {}))
+        results = [one for one in pytree.tree_leaves(result) if isinstance(one, torch.Tensor)]
         if not func.is_view:
-            self.elements += sum(t.numel() for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor))
+            self.elements += sum(one.numel() for one in results)
         repeated = _repeated(args, result) if torch.Tag.pointwise in func.tags else frozenset()
-        self.calls.append(ForwardCall(str(func), repeated))
+        self.calls.append(ForwardCall(str(func), repeated, tuple(extent for one in results for extent in one.shape)))
         return result
 
 
