@@ -37,6 +37,7 @@ from cutegen_core.judge.reference_process.shrinking import (
     shrinkable,
     steps,
     tiled,
+    tiles_kept,
 )
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Values, Workload, WorkloadRole
@@ -238,12 +239,12 @@ class _Search:
         return next(filter(None, found), None)
 
     def _tiled_unlike(self) -> Mapping[str, SizeValue] | None:
-        """Keep the largest tile of one number, and a small one of the others."""
+        """Keep the largest tile of one number, with what else divides it, and a small one of the others."""
         groups = self._groups(shared=True)
         for tile in _SMALL_TILES:
             least = tiled(groups, tile, tile)
             for group in groups:
-                tried = {**least, **tiled((group,), tile, _TILES[0])}
+                tried = {**least, group: tiles_kept(group.value, _TILES[0])}
                 targets = {g: t for g, t in tried.items() if t < g.value}
                 if self._fits(targets, EMULATOR):
                     return self._sizes(targets)

@@ -10,7 +10,6 @@ from math import gcd
 from cutegen_core.judge.problem_source import SizeSlot
 
 _KEEP = 8
-_LARGEST_ODD = 15
 _SINGLE = (31, 61, 127, 17, 7, 3, 1)
 
 SizePlace = tuple[str, int | None]
@@ -51,21 +50,17 @@ def halved(groups: Sequence[SizeGroup], cap: int) -> Targets:
 
 
 def tiled(groups: Sequence[SizeGroup], cap: int, tile: int) -> Targets:
-    """Halve each number down to the cap, but keep the powers of two up to the tile that divide it.
-
-    A small odd factor stays, a large one is given up: for a tile of 32, 768 becomes 96, and 1000 becomes 32.
-    """
+    """Halve each number down to the cap, but not below what divides it, up to the tile."""
     limit = 1 << (cap - 1).bit_length()
-    return {g: _tiled(g.value, limit, tile) for g in groups}
+    return {g: _halve(g.value, max(limit, gcd(g.value, tile))) // tile * tile or g.value for g in groups}
 
 
-def _tiled(value: int, limit: int, tile: int) -> int:
-    odd, keep = value // (value & -value), gcd(value, tile)
-    if 1 < odd <= _LARGEST_ODD:
-        while value > limit and value % (2 * keep) == 0:
-            value //= 2
-        return value
-    return _halve(value, max(limit, keep)) // tile * tile or value
+def tiles_kept(number: int, tile: int) -> int:
+    """Halve a number as long as the powers of two up to the tile that divide it still do: for 32, 768 becomes 96."""
+    keep = gcd(number, tile)
+    while number % (2 * keep) == 0:
+        number //= 2
+    return number
 
 
 def odd_targets(number: int, others: set[int]) -> Iterator[int]:
