@@ -2,10 +2,10 @@
 
 Each contender gets about 0.3 s of samples, at least 4: this gives 30 or more below 10 ms. The maximum is 96, or 288 for
 a kernel so short that the clock's resolution (32 ns) and the launch show in every sample. The samples are spread over
-up to 12 rounds; each round measures every contender once, forwards and backwards in turn (A B C, C B A, ...), so that
-drift affects all alike. A baseline far slower than the candidate skips rounds. A kernel of 50 ms or more is measured
-without warm-up, one of half a second or more by two samples, so that a first, naive kernel that takes seconds a run has
-its verdict after six runs.
+up to 12 rounds, or 6 if these say enough; each round measures every contender once, forwards and backwards in turn
+(A B C, C B A, ...), so that drift affects all alike. A baseline far slower than the candidate skips rounds. A kernel of
+50 ms or more is measured without warm-up, one of half a second or more by two samples, so that a first, naive kernel
+that takes seconds a run has its verdict after six runs.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ LEAST, MOST, MOST_SHORT = 4, 96, 288
 LEAST_VERY_SLOW = 2
 SHORT_US, SLOW_US, VERY_SLOW_US = 50.0, 50_000.0, 500_000.0
 MOST_ROUNDS = 12
-ROUNDS_AGAIN = 6
-"""Rounds of the second measurement, which tells a difference of 2 %, not of a half."""
+HALF_ROUNDS, FEWEST_SAMPLES = 6, 30
+"""Rounds after which a measurement may end, with so many samples of each contender. The second measurement has no more:
+it tells a difference of 2 %, not of a half."""
 MOST_SETS = 28
 """Buffer sets of one measurement, without the warm-up set."""
 LEAST_A_TURN = 3

@@ -114,7 +114,7 @@ class Series:
             self._drop(column, _THROTTLED)
 
     def run(self, contenders: Sequence[Contender], most_rounds: int = schedule.MOST_ROUNDS) -> None:
-        """Measure all rounds, at most so many; `untimed` lists the contenders that fail.
+        """Measure all rounds, at most so many, or half of them if these say enough; `untimed` lists who fails.
 
         Raises:
             Dropped: the first contender failed.
@@ -126,10 +126,11 @@ class Series:
         self.columns = [Column(c) for c in contenders if c.name in typical]
         count = schedule.count_rounds(typical[contenders[0].name])
         shares = {name: schedule.plan_share(us, count, self._sets) for name, us in typical.items()}
-        self._take_turns(shares, min(count, most_rounds))
+        self._take_turns(shares, min(count, most_rounds), self._say_enough)
         self._measure_held_sets(shares[contenders[0].name])
+        longest = max(len(column.rounds) for column in self.columns)
         for column in self.columns:
-            column.rounds += [()] * (count - len(column.rounds))
+            column.rounds += [()] * (longest - len(column.rounds))
         self._drop_empty(begun)
 
     def run_once(self, candidate: Contender, us: float) -> None:
@@ -155,14 +156,36 @@ class Series:
             if self._shares_round(c)
         )
 
-    def _take_turns(self, shares: Mapping[str, RoundShare], count: int) -> None:
-        """Measure the rounds, after one that does not count."""
+    def _take_turns(
+        self, shares: Mapping[str, RoundShare], count: int, enough: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Measure the rounds, after one that does not count; half of them if these are `enough`."""
         first = [(None, name) for name, share in shares.items() if share.every == 1 and share.warm_runs]
+        asked = False
         for number, name in (*first, *schedule.iterate_turns(shares, count)):
             self._between()
+            if number == schedule.HALF_ROUNDS and not asked:
+                asked = True
+                if enough():
+                    return
             column = next((c for c in self.columns if c.contender.name == name), None)
             if column is not None:
                 self._measure_round(column, number, shares[name])
+
+    def _say_enough(self) -> bool:
+        """Return whether more rounds would tell nothing: noise and intervals are within the floor of the noise.
+
+        Neither depends on who is faster, so that stopping favours no word.
+        """
+        floor, candidate = statistics.NOISE_FLOOR, self.columns[0].rounds
+        for column in self.columns:
+            whole = len(column.rounds) == len(candidate) and all(column.rounds)
+            if not whole or sum(map(len, column.rounds)) < schedule.FEWEST_SAMPLES:
+                return False
+        ratios = (statistics.bootstrap_ratio(c.rounds, candidate) for c in self.columns[1:])
+        return all(statistics.aa_noise(c.rounds) <= floor for c in self.columns) and all(
+            found.high - found.low <= floor * found.value for found in ratios
+        )
 
     def _estimate_times(self, contenders: Sequence[Contender]) -> Mapping[str, float]:
         """Return the approximate time of each contender."""
@@ -196,16 +219,25 @@ class Series:
             self.columns.remove(column)
 
     def _measure_held_sets(self, share: RoundShare) -> None:
-        """Measure the candidate on unseen values: among sets that it has seen, or once where it is slow."""
+        """Measure the candidate on unseen values: among sets that it has seen, or once where it is slow.
+
+        Values on which it stays as slow, as often as it was timed on the others, take more work.
+        """
         if not self._held:
             return
         again, unseen_sets = (share.order, self._held) if share.warm_runs else ((), self._held[:1])
-        order = (*again, *unseen_sets)
-        taken = self.columns[0].contender.measure_round(order, share.warm_runs, share.seconds)
-        self._check(order)
-        before = taken.us[: len(again)] or self.samples()[self.columns[0].contender.name] or taken.us
-        seen, unseen = median(before), median(taken.us[len(again) :])
-        if unseen > max(SLOWER_UNSEEN * seen, seen + UNSEEN_STEP_US):
+
+        def measure() -> Sequence[float]:
+            order = (*again, *unseen_sets)
+            taken = self.columns[0].contender.measure_round(order, share.warm_runs, share.seconds)
+            self._check(order)
+            return taken.us
+
+        taken = measure()
+        before = taken[: len(again)] or self.samples()[self.columns[0].contender.name] or taken
+        seen, unseen = median(before), median(taken[len(again) :])
+        rounds = self.columns[0].rounds
+        if _finds(seen, unseen) and any(_finds(median(measure()[len(again) :]), unseen) for _ in rounds):
             raise Dropped(
                 Status.SUSPECT,
                 f"it takes {seen:.4g} µs on values it was timed on before and {unseen:.4g} µs on values it has never "
@@ -241,3 +273,8 @@ class Series:
     def _drop(self, column: Column, reason: str) -> None:
         self.columns.remove(column)
         self.untimed.append(Untimed(column.contender.name, reason))
+
+
+def _finds(seen_us: float, unseen_us: float) -> bool:
+    """Return whether a kernel is so much slower on values it has not seen that it seems to find earlier results."""
+    return unseen_us > max(SLOWER_UNSEEN * seen_us, seen_us + UNSEEN_STEP_US)

@@ -295,7 +295,7 @@ class _Measurement:
         fresh.load(self.contest.candidate, sets)
         series = self._series(sets, monitor)
         if us < schedule.VERY_SLOW_US:
-            series.run([fresh], schedule.ROUNDS_AGAIN)
+            series.run([fresh], schedule.HALF_ROUNDS)
         else:
             series.run_once(fresh, us)
         self._check_guards()

@@ -1,5 +1,7 @@
 """Interleaved rounds of contenders with synthetic clocks: who is dropped, who is suspect, when to rest."""
 
+import collections
+import itertools
 import random
 
 import pytest
@@ -92,6 +94,35 @@ def test_a_kernel_that_finds_earlier_results_again_is_suspect():
     assert dropped.value.status is Status.SUSPECT
 
 
+def test_it_is_suspect_however_often_it_looks_at_values_before_it_finds_their_results():
+    class Patient(Clocked):
+        def __init__(self, *given):
+            super().__init__(*given)
+            self.uses = collections.Counter()
+
+        def measure_round(self, order, warm_runs, seconds, not_before=0.0):
+            taken = super().measure_round(order, warm_runs, seconds, not_before)
+            us = tuple(us * (1 if self.uses[index] >= 3 else 2) for us, index in zip(taken.us, order, strict=True))
+            self.uses.update(order)
+            return RoundSamples(us, taken.method)
+
+    with pytest.raises(Dropped, match="never seen"):
+        measured(Patient("candidate", 100.0))
+
+
+def test_values_that_take_more_work_are_not_suspect():
+    """A graph with one large node is slow each time, seen or not."""
+
+    class Uneven(Clocked):
+        def measure_round(self, order, warm_runs, seconds, not_before=0.0):
+            taken = super().measure_round(order, warm_runs, seconds, not_before)
+            us = tuple(us * (1.3 if index == SETS[-1] else 1) for us, index in zip(taken.us, order, strict=True))
+            return RoundSamples(us, taken.method)
+
+    (timing,) = measured(Uneven("candidate", 100.0)).timings()
+    assert timing.median_us == pytest.approx(100, rel=0.01)
+
+
 def test_the_candidates_failure_ends_it_anothers_is_noted():
     with pytest.raises(Dropped, match="candidate failed"):
         measured(Clocked("candidate", 100.0, fails_at=5), Clocked("eager", 150.0))
@@ -150,12 +181,36 @@ def test_it_rests_after_each_round_as_long_as_that_one_has_worked(monkeypatch):
 
 
 def test_the_second_measurement_takes_fewer_rounds_with_as_many_samples_each():
-    first, again = Clocked("candidate", 100.0), Clocked("candidate", 100.0)
+    first, again = Clocked("candidate", 100.0, noise=0.02), Clocked("candidate", 100.0)
     once = measured(first).timings()[0]
     found = Series("a GPU", SETS, Thermometer(COOL), lambda: None, lambda _: None)
-    found.run([again], schedule.ROUNDS_AGAIN)
-    assert found.timings()[0].n * schedule.MOST_ROUNDS == once.n * schedule.ROUNDS_AGAIN
-    assert again.rounds == first.rounds - (schedule.MOST_ROUNDS - schedule.ROUNDS_AGAIN)
+    found.run([again], schedule.HALF_ROUNDS)
+    assert found.timings()[0].n * schedule.MOST_ROUNDS == once.n * schedule.HALF_ROUNDS
+    assert again.rounds == first.rounds - (schedule.MOST_ROUNDS - schedule.HALF_ROUNDS)
+
+
+@pytest.mark.parametrize("us", [100.0, 2000.0])
+@pytest.mark.parametrize(("noise", "rounds"), [(0.002, schedule.HALF_ROUNDS), (0.05, schedule.MOST_ROUNDS)])
+def test_it_ends_after_half_of_the_rounds_only_if_these_say_enough(us, noise, rounds):
+    for eager_us in (us, 1.5 * us):  # whichever word it comes to
+        found = measured(Clocked("candidate", us), Clocked("eager", eager_us, noise=noise))
+        assert [t.n for t in found.timings()] == [rounds * schedule.MOST // schedule.MOST_ROUNDS] * 2
+
+
+@pytest.mark.parametrize(("ratio", "word"), [(1.0, Word.SAME), (1.03, Word.FASTER), (1 / 1.03, Word.SLOWER)])
+def test_ending_early_favours_no_word(ratio, word):
+    words = []
+    for number, noise in itertools.product(range(5), (0.001, 0.01)):
+        best = Clocked(BEST, 100.0 * ratio, noise=noise)
+        best.random.seed(number)
+        found = measured(Clocked("candidate", 100.0, noise=noise), best)
+        words += [s.word for s in found.speedups(statistics.kernels_noise(found.timings()))]
+    assert words == [word] * 10
+
+
+def test_few_samples_never_end_it_early():
+    (timing,) = measured(Clocked("candidate", 2e4, noise=0.0)).timings()
+    assert timing.n == 24
 
 
 def test_a_slow_baseline_sits_rounds_out():
