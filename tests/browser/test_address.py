@@ -30,6 +30,7 @@ def shows(page: Page, step: int, picture: str, pane: str, /, **address: str) -> 
     )
 
 
+@pytest.mark.thorough
 def test_quick_clicks_are_all_heard_and_back_goes_back(server: Server, own_tab: Page) -> None:
     page = own_tab  # a browser keeps no more than fifty entries of a tab's history
     session = softmax_story(Store(server.home / "store.db")).session

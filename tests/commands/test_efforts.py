@@ -52,6 +52,7 @@ def test_a_session_whose_steps_are_used_up_goes_on_with_more(served, tmp_path):
     assert (state.max_steps, state.max_minutes, state.max_tokens) == (2, 30.0, 10**6)
 
 
+@pytest.mark.thorough
 def test_a_bench_takes_the_efforts_of_a_run(served, tmp_path):
     few_runs_file("relu", tmp_path, "relu")
     code, _ = said(

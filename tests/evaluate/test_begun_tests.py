@@ -186,7 +186,9 @@ ARGUMENTS = RELU.replace('args   = ["x", "out", "n"]', 'args   = ["x", "out"]')
 HEAP = RELU.replace("  auto in =", "  if (n < 0) free(malloc(n));\n  auto in =")
 
 
-@pytest.mark.parametrize("source", [CLOCK, ARGUMENTS, HEAP], ids=["clock", "arguments", "heap"])
+@pytest.mark.parametrize(
+    "source", [pytest.param(CLOCK, marks=pytest.mark.thorough), ARGUMENTS, HEAP], ids=["clock", "arguments", "heap"]
+)
 def test_nothing_runs_on_a_gpu_that_a_check_may_refuse(shared, source):
     assert source != RELU
     refused = CompileResult(Status.COMPILE_ERROR, (Diagnostic(1, "error", "refused", "nvrtc"),), message="refused")

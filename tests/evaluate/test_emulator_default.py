@@ -54,7 +54,9 @@ def test_what_the_emulator_runs_is_judged(evaluator):
     assert tried(evaluator, wrong_here).status is Status.INCORRECT_NUMERICAL
 
 
-@pytest.mark.parametrize(("block", "where"), [(256, "the GPU's"), (128, "the emulator's")])
+@pytest.mark.parametrize(
+    ("block", "where"), [pytest.param(256, "the GPU's", marks=pytest.mark.thorough), (128, "the emulator's")]
+)
 def test_both_defaults_must_compile(evaluator, block, where):
     source = OWN.replace("  auto in =", f'  static_assert(BLOCK != {block}, "{where}");\n  auto in =', 1)
     found = tried(evaluator, source)

@@ -104,6 +104,7 @@ def test_a_second_reference_of_the_file_needs_no_process(shared, tmp_path):
         assert second._worker._process is not None
 
 
+@pytest.mark.thorough
 def test_a_worker_that_drew_values_first_answers_what_needs_fake_tensors(monkeypatch, tmp_path):
     """It has not imported what these need, which looks for a folder to write to: a file's process has none."""
     server = forking.ForkServerClient()

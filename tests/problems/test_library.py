@@ -426,7 +426,7 @@ def test_a_number_of_an_expression_over_other_sizes_shrinks(loader, tmp_path):
     assert max(small["layers"]) < 1024
 
 
-@pytest.mark.parametrize("heads", [8, 12])
+@pytest.mark.parametrize("heads", [8, pytest.param(12, marks=pytest.mark.thorough)])
 def test_one_small_workload_has_heads_of_whole_vectors_as_the_file_has(heads, loader, tmp_path):
     """Else the kernels that read vectors would be launched at the file's own sizes alone, which only a GPU runs."""
     path = tmp_path / "file.py"
@@ -452,7 +452,7 @@ def test_one_small_workload_has_heads_of_whole_vectors_as_the_file_has(heads, lo
     ("name", "sizes", "others"),
     [
         ("numbers_in_the_model", {512, 2048}, {20}),
-        ("numbers_in_forward", {512, 1536, 64}, {100}),
+        pytest.param("numbers_in_forward", {512, 1536, 64}, {100}, marks=pytest.mark.thorough),
         ("numbers_of_an_embedding", {30000, 256}, set()),
     ],
 )

@@ -232,7 +232,7 @@ def test_several_candidates_need_a_model_that_answers(desk, serve) -> None:  # t
 @pytest.mark.parametrize(
     ("before", "stride"),
     [
-        (False, 19),
+        (False, 37),
         pytest.param(True, 1, marks=pytest.mark.thorough),
         pytest.param(False, 1, marks=pytest.mark.thorough),
     ],

@@ -26,7 +26,13 @@ _NARROWER = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, 
 _ROUNDING = 2.0**-24
 _WHOLE = ("floor", "ceil", "round", "trunc", "sign", "sgn")
 """Operations whose results are whole numbers, which no kernel rounds."""
-_CONVERSIONS, _DEVIATIONS = ("_to_copy", "copy_"), ("std", "std_mean")
+_CONVERSIONS = ("_to_copy", "copy_")
+_SQUARED: Mapping[str, str] = {
+    "std": "standard deviation", "std_mean": "standard deviation", "var": "variance", "var_mean": "variance",
+    "linalg_vector_norm": "norm", "native_layer_norm": "layer norm", "native_group_norm": "group norm",
+    "native_batch_norm": "batch norm", "_native_batch_norm_legit": "batch norm",
+}  # fmt: skip
+"""Operations that add up squares: a CPU may do that in float64, and a GPU does not."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +43,8 @@ class Expected:
         declared: outputs at the declared precision.
         exact: outputs in float64, None if the file cannot run in it; `why` has the reason.
         undefined: what it does that PyTorch leaves open, or "". Whole numbers are made of what these cannot hold: of
-            NaN, or of more than their largest. A standard deviation squares more than the root of the largest float: a
-            CPU does that in float64, and a GPU does not.
+            NaN, or of more than their largest. Squares that are added up (`_SQUARED`) are more, or less, than float32
+            holds.
     """
 
     declared: tuple[torch.Tensor, ...]
@@ -185,15 +191,12 @@ class _NotedExact(_Exact):  # type: ignore[no-untyped-call]
             source = args[1 if made is args[0] else 0]  # copy_ has it second
             if isinstance(source, torch.Tensor) and not _can_hold(made.dtype, source):
                 self.undefined = "the reference makes whole numbers of what these cannot hold, NaN or too much"
-        squared = name in _DEVIATIONS or (name == "linalg_vector_norm" and args[1:2] in ((), (2,)))
-        if squared and self._narrow and isinstance(args[0], torch.Tensor):
-            found = made[0] if isinstance(made, tuple) else made
-            squares = _squares(found, args[0]) if isinstance(found, torch.Tensor) else 0.0
-            what = "standard deviation" if name in _DEVIATIONS else "norm"
+        if self._narrow and _SQUARED.get(name) and isinstance(args[0], torch.Tensor):
+            squares = _squares(name, made, args)
             if squares > torch.finfo(torch.float32).max:
-                self.undefined = f"the squares of a {what} are more than float32 holds"
+                self.undefined = f"the squares of a {_SQUARED[name]} are more than float32 holds"
             elif 0 < squares < torch.finfo(torch.float32).tiny:
-                self.undefined = f"the squares of a {what} are less than float32 holds"
+                self.undefined = f"the squares of a {_SQUARED[name]} are less than float32 holds"
         return made
 
 
@@ -299,10 +302,21 @@ def _can_hold(dtype: torch.dtype, numbers: torch.Tensor) -> bool:
     return bool(((numbers > -most - 1) & (numbers < most)).all())
 
 
-def _squares(deviations: torch.Tensor, of: torch.Tensor) -> float:
-    """Return the largest finite sum of squares that standard deviations are made of."""
-    finite = deviations[torch.isfinite(deviations)]
-    return float(finite.max().square()) * of.numel() / deviations.numel() if finite.numel() else 0.0
+def _squares(name: str, made: object, args: tuple[object, ...]) -> float:
+    """Return the largest finite sum of squares that an operation adds up; 0 if there is none."""
+    found = made if isinstance(made, torch.Tensor) else made[-1 if "native" in name else 0]  # type: ignore[index]
+    of = args[0]
+    assert isinstance(found, torch.Tensor)
+    assert isinstance(of, torch.Tensor)
+    if name == "linalg_vector_norm" and args[1:2] not in ((), (2,)):
+        return 0.0
+    if "native" in name:  # it gives one over the root of the variance, or nothing where it is told the variance
+        found = found.reciprocal().nan_to_num(nan=0.0, posinf=torch.finfo(torch.float64).max)
+    finite = found[torch.isfinite(found)]
+    if not finite.numel():
+        return 0.0
+    largest = float(finite.max())
+    return (largest if name.startswith("var") else largest * largest) * of.numel() / found.numel()
 
 
 def _is_wide(given: object) -> bool:

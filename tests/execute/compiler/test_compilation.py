@@ -106,6 +106,7 @@ def test_the_first_answer_does_not_wait_for_the_precompiled_prelude(compiler, tm
     assert (again.sass, again.kernels, again.lowered) == (first.sass, first.kernels, first.lowered)
 
 
+@pytest.mark.thorough
 def test_what_tuples_store_is_no_variable_of_the_cubin(compiler):
     """Thousands of such variables were, each of which the driver linked whenever it loaded the module."""
     result = compiler.compile(parse(RELU))
@@ -225,6 +226,7 @@ def test_c_and_cpp_names_that_nvrtc_lacks_are_there(compiler):
     assert result.status is Status.PASSED, result.log
 
 
+@pytest.mark.thorough
 def test_elements_of_cutes_tuples_are_libcudacxx_s(compiler):
     """The prelude itself answers for the first four elements."""
     types = "char, short, int, long, float, double"
@@ -265,8 +267,8 @@ SELDOM_USED = (
 @pytest.mark.parametrize(
     "use",
     [
-        pytest.param(" + ".join(SELDOM_USED), id="all"),
-        *(pytest.param(u, marks=pytest.mark.thorough) for u in SELDOM_USED),
+        pytest.param(" + ".join(SELDOM_USED), id="all", marks=pytest.mark.thorough),
+        *(pytest.param(u, marks=pytest.mark.thorough if number else ()) for number, u in enumerate(SELDOM_USED)),
     ],
 )
 def test_headers_that_most_programs_do_without_are_there_where_one_names_them(compiler, use):

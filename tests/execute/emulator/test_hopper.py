@@ -135,7 +135,7 @@ PIPELINE_MISTAKES = {
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "mistake",
-    [pytest.param(m, marks=() if n % 6 == 0 else pytest.mark.thorough) for n, m in enumerate(PIPELINE_MISTAKES)],
+    [pytest.param(m, marks=() if n % 12 == 0 else pytest.mark.thorough) for n, m in enumerate(PIPELINE_MISTAKES)],
 )
 def test_mistakes_in_the_pipeline_are_found(harness: Harness, mistake: str) -> None:
     old, new = PIPELINE_MISTAKES[mistake]

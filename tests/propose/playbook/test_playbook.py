@@ -100,7 +100,7 @@ CASES = {
         "torch.softmax(q @ k.transpose(-1, -2) * 0.125, dim=-1) @ v", PRODUCT, {"M": 9, "N": 21, "K": 5},
         q="torch.randn(2, M, K)", k="torch.randn(2, N, K)", v="torch.randn(2, N, K)"),
 }  # fmt: skip
-ALWAYS = ("chunks of a row", "layer norm, bfloat16", "a loss over everything")
+ALWAYS = ("layer norm, bfloat16", "a loss over everything")
 """One of each kind; the others are thorough. The recorded session (`test_replay`) is of softmax."""
 ONE_LEVEL: dict[tuple[str, str], dict[str, int]] = {("linear, scaled, relu", "tiled"): {}, ("group norm", "tuned"): {}}
 """What is dear to compile: one kernel of it; the others are thorough. `test_products` has a product of tensor cores."""

@@ -284,7 +284,7 @@ ODD = {
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(name, marks=() if k < 3 else pytest.mark.thorough) for k, name in enumerate(ODD)]
+    "case", [pytest.param(name, marks=() if k in (1, 2) else pytest.mark.thorough) for k, name in enumerate(ODD)]
 )
 def test_rows_that_are_no_whole_vectors_are_right(case: str, shared: SharedTools, tmp_path: Path) -> None:
     last = variants_of(ODD[case], shared, tmp_path, Target(DEVICE))[-1]
@@ -340,7 +340,8 @@ AMONG_COLUMNS = {
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(name, marks=() if k < 3 else pytest.mark.thorough) for k, name in enumerate(AMONG_COLUMNS)]
+    "case",
+    [pytest.param(name, marks=() if k in (1, 2) else pytest.mark.thorough) for k, name in enumerate(AMONG_COLUMNS)],
 )
 def test_vectors_of_results_are_right(case: str, shared: SharedTools, tmp_path: Path) -> None:
     last = variants_of(AMONG_COLUMNS[case], shared, tmp_path, Target(DEVICE))[-1]
@@ -465,9 +466,8 @@ PIPELINED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(name, marks=() if k == 0 else pytest.mark.thorough) for k, name in enumerate(PIPELINED)]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", PIPELINED)
 def test_warps_with_roles_keep_one_row_after_the_other(case: str, shared: SharedTools, tmp_path: Path) -> None:
     params, one = PIPELINED[case]
     last = variants_of(one, shared, tmp_path, Target(DEVICE))[-1]

@@ -73,6 +73,7 @@ def test_an_endless_one_is_refused() -> None:
         follow()
 
 
+@pytest.mark.thorough
 def test_a_chain_is_right(shared: SharedTools, tmp_path: Path) -> None:
     look = "torch.tanh(h)[:, 1:5], h.flip(1), h[:, ::2].sum(1)"
     case = problem(

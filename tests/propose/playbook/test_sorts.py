@@ -62,7 +62,7 @@ def test_what_is_made_of_an_order_is_right(name: str, shared: SharedTools, tmp_p
     assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads, shared, tmp_path)
 
 
-@pytest.mark.parametrize("run", [4096, 256])
+@pytest.mark.parametrize("run", [pytest.param(4096, marks=pytest.mark.thorough), 256])
 def test_a_row_of_any_length_is_sorted(run: int, shared: SharedTools, tmp_path: Path) -> None:
     """In shared memory, or in runs that are joined."""
     results = "(x.sort()[0], x.topk(min(30, x.shape[1]))[1], x.kthvalue(x.shape[1])[0])"

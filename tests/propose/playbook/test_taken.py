@@ -32,7 +32,9 @@ INPUTS = {
 
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=() if k % 2 else pytest.mark.thorough) for k, form in enumerate(FORMS)]
+)
 def test_elements_at_places_are_right(form: str, every: bool, shared: SharedTools, tmp_path: Path) -> None:
     forward = FORMS[form]
     inputs = {name: code for name, code in INPUTS.items() if re.search(rf"\b{name}\b", forward)}
