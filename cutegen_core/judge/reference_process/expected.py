@@ -24,6 +24,7 @@ from cutegen_core.records.errors import ProblemError
 _NARROWER = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
 
 _ROUNDING = 2.0**-24
+_PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "convolution")
 _WHOLE = ("floor", "ceil", "round", "trunc", "sign", "sgn")
 """Operations whose results are whole numbers, which no kernel rounds."""
 _CONVERSIONS = ("_to_copy", "copy_")
@@ -95,13 +96,19 @@ def run_exact(live: Live, tensors: Mapping[str, torch.Tensor], how: _Exact | Non
         torch.set_default_dtype(torch.float32)
 
 
-def run_rounded(live: Live, tensors: Mapping[str, torch.Tensor], seed: int) -> tuple[torch.Tensor, ...]:
+def run_rounded(
+    live: Live, tensors: Mapping[str, torch.Tensor], seed: int, *, in_products: bool = False
+) -> tuple[torch.Tensor, ...]:
     """Call the reference in float64, with the result of every operation moved by at most a rounding of float32.
+
+    Args:
+        in_products: products are moved by two roundings of the sum of their absolute terms, as any order of the sum, or
+            floats in three parts on tensor cores, may move them.
 
     What differs from `run_exact` is what any kernel that computes in float32 may give: where values cancel, the
     reference at its declared precision may by luck lose nothing.
     """
-    with _Rounding(seed):
+    with _Rounding(seed, in_products=in_products):
         return run_exact(live, tensors)
 
 
@@ -204,11 +211,15 @@ class _Rounding(_Uncompiled):  # type: ignore[no-untyped-call]
     """Multiplies the new float64 results of operations by random numbers within a rounding of float32 around one.
 
     Views, results written in place, and what is made of no floating tensor or gives whole numbers stay as they are.
+
+    Args:
+        in_products: as in `run_rounded`.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, in_products: bool) -> None:
         super().__init__()
         self._generator = torch.Generator().manual_seed(seed)
+        self._in_products = in_products
 
     def __torch_dispatch__(
         self,
@@ -222,14 +233,23 @@ class _Rounding(_Uncompiled):  # type: ignore[no-untyped-call]
         exact = func.__name__.partition(".")[0] in _WHOLE or any(r.alias_info is not None for r in schema.returns)
         if exact or not any(_is_wide(given) for given in _tensors_of(args)):
             return made
+        name = func.__name__.partition(".")[0]
+        if self._in_products and name in _PRODUCTS and _is_wide(made):
+            terms = func(*(g.abs() if isinstance(g, torch.Tensor) else g for g in args), **(kwargs or {}))
+            assert isinstance(made, torch.Tensor)
+            assert isinstance(terms, torch.Tensor)
+            return made + self._draw(made) * 2 * _ROUNDING * terms
         return type(made)(map(self._round, made)) if isinstance(made, tuple | list) else self._round(made)
 
     def _round(self, made: object) -> object:
         if not _is_wide(made):
             return made
         assert isinstance(made, torch.Tensor)
-        step = torch.rand(made.shape, generator=self._generator, dtype=torch.float64)
-        return made.mul_(1 + (2 * step - 1) * _ROUNDING)
+        return made.mul_(1 + self._draw(made) * _ROUNDING)
+
+    def _draw(self, like: torch.Tensor) -> torch.Tensor:
+        """Return numbers between -1 and 1."""
+        return 2 * torch.rand(like.shape, generator=self._generator, dtype=torch.float64) - 1
 
 
 class _SelectedKeys(TorchFunctionMode):

@@ -97,6 +97,41 @@ def test_what_is_wrong_only_beside_infinities_is_found(forward, values, wrong):
     assert judge(text, values, wrong) > 0
 
 
+CHOSEN = """import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x, w, y, k, v):
+        left = (x.diff(dim=2) @ w / 4).sort(0)[0]
+        return torch.nn.functional.scaled_dot_product_attention(torch.cdist(left, y) / 4, k, v)
+
+def get_inputs():
+    sizes = (2, 9, 12), (11, 7), (2, 9, 7), (2, 12, 9), (2, 12, 9)
+    return [torch.randn(size) for size in sizes]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize("seed", [114, 3])  # the first is one of 150 that was
+def test_a_column_that_a_softmax_chooses_by_what_cancelled_is_not_held_against_a_kernel(seed):
+    """Its products are rounded as three of TF32 are, or as sums in another order."""
+    torch.manual_seed(seed)
+
+    def product(a, b):
+        a, b = a.double(), b.double()
+        made = a @ b
+        return (made + (torch.rand_like(made) * 2 - 1) * 2.0**-22 * (a.abs() @ b.abs())).float()
+
+    def kernel(x, w, y, k, v):
+        left = (product(x.diff(dim=2), w) / 4).sort(0)[0].double()
+        distances = (left[..., :, None, :] - y.double()[..., None, :, :]).square().sum(-1).sqrt().float() / 4
+        scores = product(distances, k.mT) * distances.shape[-1] ** -0.5
+        return product(scores.softmax(-1), v)
+
+    assert judge(CHOSEN, Values.CANCELLING, kernel, seed) <= 0
+
+
 def test_infinities_of_an_input_excuse_no_others():
     assert "NaN or Inf" in doubts(source("torch.log(x.abs() - 1e3)", MASKED))[Values.NEAR_CONSTANT]
 
