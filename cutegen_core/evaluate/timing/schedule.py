@@ -88,10 +88,10 @@ def _limit(runs: int, us: float) -> float:
     return _LEAST_LIMIT_S + _PATIENCE * runs * us / 1e6
 
 
-def iterate_turns(shares: Mapping[str, RoundShare], count: int) -> Iterator[tuple[int, str]]:
+def iterate_turns(shares: Mapping[str, RoundShare], rounds: range) -> Iterator[tuple[int, str]]:
     """Yield round and contender, in the order of measuring."""
     names = list(shares)
-    for number in range(count):
+    for number in rounds:
         for name in names if number % 2 == 0 else reversed(names):
             if number % shares[name].every == 0:
                 yield number, name

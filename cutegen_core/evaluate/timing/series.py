@@ -109,7 +109,8 @@ class Series:
         typical = self._estimate_times(contenders)
         self.columns = [Column(c) for c in contenders if c.name in typical]
         shares = {name: schedule.plan_turn(us, self._sets) for name, us in typical.items()}
-        self._take_turns(shares, turns)
+        self._use_sets_first(shares)
+        self._take_turns(shares, range(turns))
         for column in [c for c in self.columns if not any(c.rounds)]:
             self._drop(column, _THROTTLED)
 
@@ -126,7 +127,12 @@ class Series:
         self.columns = [Column(c) for c in contenders if c.name in typical]
         count = schedule.count_rounds(typical[contenders[0].name])
         shares = {name: schedule.plan_share(us, count, self._sets) for name, us in typical.items()}
-        self._take_turns(shares, min(count, most_rounds), self._say_enough)
+        self._use_sets_first(shares)
+        rounds = range(min(count, most_rounds))
+        half, rest = rounds[: schedule.HALF_ROUNDS], rounds[schedule.HALF_ROUNDS :]
+        self._take_turns(shares, half)
+        if rest and not self._say_enough():
+            self._take_turns(shares, rest)
         self._measure_held_sets(shares[contenders[0].name])
         longest = max(len(column.rounds) for column in self.columns)
         for column in self.columns:
@@ -156,21 +162,23 @@ class Series:
             if self._shares_round(c)
         )
 
-    def _take_turns(
-        self, shares: Mapping[str, RoundShare], count: int, enough: Callable[[], bool] = lambda: False
-    ) -> None:
-        """Measure the rounds, after one that does not count; half of them if these are `enough`."""
-        first = [(None, name) for name, share in shares.items() if share.every == 1 and share.warm_runs]
-        asked = False
-        for number, name in (*first, *schedule.iterate_turns(shares, count)):
-            self._between()
-            if number == schedule.HALF_ROUNDS and not asked:
-                asked = True
-                if enough():
-                    return
-            column = next((c for c in self.columns if c.contender.name == name), None)
-            if column is not None:
-                self._measure_round(column, number, shares[name])
+    def _use_sets_first(self, shares: Mapping[str, RoundShare]) -> None:
+        """Measure a round that does not count."""
+        for name, share in shares.items():
+            if share.every == 1 and share.warm_runs:
+                self._take_turn(name, None, share)
+
+    def _take_turns(self, shares: Mapping[str, RoundShare], rounds: range) -> None:
+        """Measure these rounds."""
+        for number, name in schedule.iterate_turns(shares, rounds):
+            self._take_turn(name, number, shares[name])
+
+    def _take_turn(self, name: str, number: int | None, share: RoundShare) -> None:
+        """Measure a round of one contender, unless it has failed."""
+        self._between()
+        column = next((c for c in self.columns if c.contender.name == name), None)
+        if column is not None:
+            self._measure_round(column, number, share)
 
     def _say_enough(self) -> bool:
         """Return whether more rounds would tell nothing: noise and intervals are within the floor of the noise.
@@ -226,9 +234,9 @@ class Series:
         if not self._held:
             return
         again, unseen_sets = (share.order, self._held) if share.warm_runs else ((), self._held[:1])
+        order = (*again, *unseen_sets)
 
         def measure() -> Sequence[float]:
-            order = (*again, *unseen_sets)
             taken = self.columns[0].contender.measure_round(order, share.warm_runs, share.seconds)
             self._check(order)
             return taken.us

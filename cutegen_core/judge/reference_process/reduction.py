@@ -229,10 +229,14 @@ class _Search:
         Four goes on dividing the dimensions that it divides at the file's own sizes, those of a head, too, if all
         numbers keep as much, or one keeps more than the others.
         """
-        self._evenly = self._pattern is not None
-        found = self._tiled() or (self._tiled_unlike() if self._evenly else None)
-        self._evenly = False
+        found = self._evenly_tiled() if self._pattern else None
         return found or self._tiled() or self._joint(halved, EMULATOR)
+
+    def _evenly_tiled(self) -> Mapping[str, SizeValue] | None:
+        self._evenly = True
+        found = self._tiled() or self._tiled_unlike()
+        self._evenly = False
+        return found
 
     def _tiled(self) -> Mapping[str, SizeValue] | None:
         found = (self._joint(partial(tiled, tile=tile), EMULATOR) for tile in _TILES)
@@ -371,10 +375,11 @@ class _Search:
         known = self._tried[text]
         if isinstance(known, ProblemError):
             raise known
-        if self._pattern is not None and not known.does_as(self._pattern):
-            raise ProblemError(f"{self._origin}: does other operations there, or broadcasts more.")
-        if self._pattern is not None and self._evenly and not known.is_even_as(self._pattern):
-            raise ProblemError(f"{self._origin}: four does not divide there what it divides at the file's own sizes.")
+        if self._pattern is not None:
+            if not known.does_as(self._pattern):
+                raise ProblemError(f"{self._origin}: does other operations there, or broadcasts more.")
+            if self._evenly and not known.is_even_as(self._pattern):
+                raise ProblemError(f"{self._origin}: four does not divide there what it divides at its own sizes.")
         return known.cost
 
     def _text(self, sizes: Mapping[str, SizeValue]) -> str:

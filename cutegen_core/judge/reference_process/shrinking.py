@@ -56,11 +56,8 @@ def tiled(groups: Sequence[SizeGroup], cap: int, tile: int) -> Targets:
 
 
 def tiles_kept(number: int, tile: int) -> int:
-    """Halve a number as long as the powers of two up to the tile that divide it still do: for 32, 768 becomes 96."""
-    keep = gcd(number, tile)
-    while number % (2 * keep) == 0:
-        number //= 2
-    return number
+    """Return a number's odd factor times the powers of two up to the tile that divide it: for 32, 768 becomes 96."""
+    return number // (number & -number) * gcd(number, tile)
 
 
 def odd_targets(number: int, others: set[int]) -> Iterator[int]:

@@ -18,7 +18,7 @@ def test_everybody_gets_enough_samples_and_nobody_takes_for_ever(candidate, base
     count = schedule.count_rounds(candidate)
     shares = {"a": schedule.plan_share(candidate, count, range(1, sets + 1))}
     shares["b"] = schedule.plan_share(baseline, count, range(1, sets + 1))
-    turns = Counter(name for _, name in schedule.iterate_turns(shares, count))
+    turns = Counter(name for _, name in schedule.iterate_turns(shares, range(count)))
     assert count % 2 == 0
     for name, us in (("a", candidate), ("b", baseline)):
         taken = turns[name] * len(shares[name].order)
@@ -36,7 +36,7 @@ def test_ordinary_kernels_get_thirty_samples_long_ones_fewer(us, least):
 
 def test_orders_alternate():
     share = schedule.RoundShare((1,), 1, 1, 1.0)
-    turns = [name for _, name in schedule.iterate_turns({"a": share, "b": share, "c": share}, 2)]
+    turns = [name for _, name in schedule.iterate_turns({"a": share, "b": share, "c": share}, range(2))]
     assert turns == ["a", "b", "c", "c", "b", "a"]
 
 
