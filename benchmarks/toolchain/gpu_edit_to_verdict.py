@@ -1,11 +1,12 @@
 """Edit -> verdict on a GPU: compile, correctness and timing of an edited kernel, every cache missed.
 
     python -m benchmarks.toolchain.gpu_edit_to_verdict [--repeats 5] [--usual 1] [--reads-s 0] [--limit-s 400]
-        [--executor cpu] [--timeline FILE] [--name NAME]
+        [--executor cpu] [--only ROW ...] [--timeline FILE] [--name NAME]
 
-1. ReLU and a square float32 matrix product, each at its problem's own size, through the evaluator as a session has it:
-   NVRTC, all small workloads, the whole output at full size, timing in turns with the baselines, a second measurement.
-   The judge is warm, as it is while a person edits; its first start is in the file, too.
+1. ReLU and a square float32 matrix product, on tensor cores and without, each at its problem's own size, through the
+   evaluator as a session has it: NVRTC, all small workloads, the whole output at full size, timing in turns with the
+   baselines, a second measurement. The judge is warm, as it is while a person edits; its first start is in the file,
+   too.
 2. Beside it, in the same run, the same kernel through torch's `load_inline` (`load_inline_run`), nothing cached.
 
 With `--reads-s`, a person reads for so long before each edit: the compile server prepares for it meanwhile, where the
@@ -48,13 +49,15 @@ from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools
 
 Argument = TensorArgument | TensorMapArgument | ScalarArgument
-PROBLEMS = ("relu", "matmul_square")
+PROBLEMS = {"relu": ("relu", -1), "matmul_square": ("matmul_square", -1), "simt_matmul": ("matmul_square", -2)}
+"""Name of a row -> problem, and which of the playbook's kernels: its best, or its best without tensor cores."""
 _USUAL = Path(__file__).parent / "load_inline_run.py"
 _USUAL_LIMIT_S = 240
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", choices=PROBLEMS, help="rows")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--usual", type=int, default=1, help="repeats of load_inline, a minute each")
     parser.add_argument("--reads-s", type=float, default=0.0, help="seconds before each edit in which nothing is asked")
@@ -71,7 +74,7 @@ def main() -> None:
         store = Store(Path(folder) / "store.db")
         tools = Tools(store)
         try:
-            for name in PROBLEMS:
+            for name in chosen.only or PROBLEMS:
                 rows[name] = _problem(name, store, tools, chosen, deadline, Path(folder))
                 _show(name, rows[name])
         finally:
@@ -84,11 +87,12 @@ def main() -> None:
 def _problem(
     name: str, store: Store, tools: Tools, chosen: argparse.Namespace, deadline: float, folder: Path
 ) -> dict[str, Any]:
-    session = start.create(store, library.load(name), answered_by=AnsweredBy.PERSON, executor=chosen.executor)
+    problem, number = PROBLEMS[name]
+    session = start.create(store, library.load(problem), answered_by=AnsweredBy.PERSON, executor=chosen.executor)
     created = store.events(session)[0].event
     assert isinstance(created, SessionCreated)
     evaluator = tools.evaluator(session, created.settings)
-    source = _kernel(evaluator)
+    source = _kernel(evaluator, number)
     begun = time.monotonic()
     first = _trial(evaluator, source)  # starts workers, warms the judge, compiles the baselines
     first_s = time.monotonic() - begun
@@ -105,20 +109,20 @@ def _problem(
         row["speed"] = _speed(performance.workloads[0])
     usual: list[dict[str, float]] = []
     while chosen.executor == ExecutorKind.GPU and len(usual) < chosen.usual and time.monotonic() < deadline:
-        usual.append(_load_inline(name, source, evaluator, evaluator.device, folder))
+        usual.append(_load_inline(problem, source, evaluator, evaluator.device, folder))
     if usual:
         row["load_inline"] = {"n": len(usual), **_median_of(usual), "samples": usual}
         row["times_faster"] = round(row["load_inline"]["total_without_import"] / row["median_seconds"]["total"], 1)
     return row
 
 
-def _kernel(evaluator: Evaluator) -> str:
-    """Return the playbook's best for the problem: a real kernel of its class."""
+def _kernel(evaluator: Evaluator, number: int) -> str:
+    """Return a kernel of the playbook for the problem: a real one of its class."""
     problem, reference = evaluator.problem, evaluator.reference
     workload = problem.with_role(WorkloadRole.BENCHMARK)[0]
     target = playbook.Target(evaluator.device, problem.allow)
     graph, signature = reference.graph(workload), reference.signature(workload)
-    return playbook.propose(graph, signature, problem.name, target)[-1].source
+    return playbook.propose(graph, signature, problem.name, target)[number].source
 
 
 def _trial(evaluator: Evaluator, source: str) -> Trial:

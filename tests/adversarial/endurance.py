@@ -14,7 +14,7 @@ import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -74,9 +74,9 @@ class Endured:
         return asdict(self)
 
 
-def endure(rounds: int, shared: SharedTools | None = None) -> Endured:
+def endure(rounds: int, shared: SharedTools | None = None, names: Sequence[str] = KERNELS) -> Endured:
     """Try every kernel `rounds` times after a warm-up; with the tools of this process's tests, if they are given."""
-    cases = [named(name) for name in KERNELS]
+    cases = [named(name) for name in names]
     verdicts: dict[str, Counter[str]] = {case.name: Counter() for case in cases}
     with _own_temporary_folder(), Bench("cpu", shared=shared) as bench:
         for _ in range(min(2, rounds)):

@@ -9,9 +9,13 @@ from tests.shared_tools import SharedTools
 
 
 @pytest.mark.parametrize(
-    ("rounds", "allowed_growth_mb"), [(1, 10.0), pytest.param(5, 25.0, marks=pytest.mark.thorough)]
+    ("names", "rounds", "allowed_growth_mb"),
+    [(KERNELS[::3], 1, 10.0), pytest.param(KERNELS, 5, 25.0, marks=pytest.mark.thorough)],
+    ids=["some", "all"],
 )
-def test_hostile_trials_leave_nothing_behind(shared: SharedTools, rounds: int, allowed_growth_mb: float) -> None:
-    endured = endure(rounds, shared)
-    assert endured.trials == rounds * len(KERNELS)
+def test_hostile_trials_leave_nothing_behind(
+    shared: SharedTools, names: tuple[str, ...], rounds: int, allowed_growth_mb: float
+) -> None:
+    endured = endure(rounds, shared, names)
+    assert endured.trials == rounds * len(names)
     assert not faults(endured, allowed_growth_mb), endured

@@ -16,7 +16,7 @@ from cutegen_core.execute.compiler.nvrtc import Nvrtc, NvrtcProgram
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine import toolchain
 from cutegen_core.machine.sandbox import sandbox
-from cutegen_core.machine.sandbox.policy import MAX_LEVEL_VARIABLE, SandboxLevel
+from cutegen_core.machine.sandbox.policy import SandboxLevel
 from cutegen_core.records.errors import MachineError
 from cutegen_core.records.trial import Status
 from tests.crowd import crowded
@@ -51,17 +51,24 @@ using boom = Bomb<1000>::type;
 MEMORY_BOMB = "__device__ char bomb[1u << 31] = {1};"
 
 
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CUTEGEN_HOME", str(tmp_path_factory.mktemp("home")))
-        patch.delenv(MAX_LEVEL_VARIABLE, raising=False)
-        yield
+@pytest.fixture
+def compiler(shared):
+    """What it made in an earlier run of the same compiler is kept, as it is for all tests."""
+    return shared.compiler()
 
 
-@pytest.fixture(scope="module")
-def compiler(workspace):
-    compiler = Compiler("sm_90a")
+@pytest.fixture
+def anew(compiler, tmp_path, monkeypatch):
+    """The same server, which compiles whatever it is given."""
+    monkeypatch.setattr(compiler, "_cache", tmp_path / "compiled")
+    (tmp_path / "compiled").mkdir()
+    return compiler
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A compiler whose server no other test uses."""
+    compiler = Compiler("sm_90a", cache=tmp_path)
     yield compiler
     compiler.close()
 
@@ -85,23 +92,15 @@ def failure(compiler, text):
 
 
 @pytest.mark.thorough
-def test_the_first_answer_does_not_wait_for_the_precompiled_prelude(compiler, tmp_path, monkeypatch):
+def test_the_first_answer_does_not_wait_for_the_precompiled_prelude(own, tmp_path):
     """With and without it, the code is the same."""
-    monkeypatch.setattr(compiler, "_cache", tmp_path)
-    compiler.close()
-    first = compiler.compile(parse(RELU))
-    made = (
-        Path(os.environ["CUTEGEN_HOME"])
-        / "cache"
-        / "prelude"
-        / str(compiler._servers.first._process.pid)
-        / "prelude.pch"
-    )
+    first = own.compile(parse(RELU))
+    made = Path(os.environ["CUTEGEN_HOME"]) / "cache" / "prelude" / str(own._servers.first._process.pid) / "prelude.pch"
     assert not made.exists()
     wait_until(made.exists, "the prelude was not precompiled")
     (entry,) = tmp_path.iterdir()
     entry.unlink()
-    again = compiler.compile(parse(RELU))
+    again = own.compile(parse(RELU))
     assert not again.cached
     assert (again.sass, again.kernels, again.lowered) == (first.sass, first.kernels, first.lowered)
 
@@ -139,14 +138,13 @@ def test_parameters_change_the_kernel_and_a_repeat_comes_from_the_cache(compiler
     assert again.kernels[0].instruction_mix["global load 32-bit"] == 2
 
 
-def test_failures_are_cached_too_and_a_broken_entry_is_made_again(compiler, tmp_path, monkeypatch):
-    monkeypatch.setattr(compiler, "_cache", tmp_path)
+def test_failures_are_cached_too_and_a_broken_entry_is_made_again(anew, tmp_path):
     kernel = parse(with_line("int x = ;"))
-    assert not compiler.compile(kernel).cached
-    assert compiler.compile(kernel).cached
-    (entry,) = tmp_path.iterdir()
+    assert not anew.compile(kernel).cached
+    assert anew.compile(kernel).cached
+    (entry,) = (tmp_path / "compiled").iterdir()
     entry.write_bytes(entry.read_bytes()[:-20])
-    repaired = compiler.compile(kernel)
+    repaired = anew.compile(kernel)
     assert (repaired.cached, repaired.status) == (False, Status.COMPILE_ERROR)
 
 
@@ -285,7 +283,7 @@ def test_what_the_headers_left_out_include_is_there(compiler):
 
 @pytest.mark.parametrize("arch", [pytest.param(a, marks=pytest.mark.thorough) for a in ("sm_80", "sm_100a", "sm_120a")])
 @pytest.mark.slow
-def test_every_architecture_compiles(workspace, arch):
+def test_every_architecture_compiles(arch):
     compiler = Compiler(arch)
     try:
         result = compiler.compile(parse(RELU))
@@ -299,12 +297,12 @@ def test_every_architecture_compiles(workspace, arch):
 
 
 @pytest.fixture
-def hurried(workspace, compiler, monkeypatch):
+def hurried(anew, monkeypatch):
     """The same server with short limits."""
 
     def limit(**limits):
-        monkeypatch.setattr(compiler, "limits", CompileLimits(**limits))
-        return compiler
+        monkeypatch.setattr(anew, "limits", CompileLimits(**limits))
+        return anew
 
     return limit
 
@@ -330,9 +328,9 @@ def test_a_busy_machine_is_not_blamed_on_the_kernel(hurried):
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_compiler_that_something_else_kills_is_not_blamed_on_the_kernel(workspace, compiler, times):
-    compiler.warm()
-    server = compiler._servers.first._process.pid
+def test_a_compiler_that_something_else_kills_is_not_blamed_on_the_kernel(anew, times):
+    anew.warm()
+    server = anew._servers.first._process.pid
     children = Path(f"/proc/{server}/task/{server}/children")
     killed = set()
 
@@ -347,10 +345,10 @@ def test_a_compiler_that_something_else_kills_is_not_blamed_on_the_kernel(worksp
         killing = pool.submit(wait_until, kill)
         kernel = parse(RELU.replace("> 0 ?", f"> {times}.25f ?"))
         if times == 1:
-            assert compiler.compile(kernel).status is Status.PASSED
+            assert anew.compile(kernel).status is Status.PASSED
         else:
             with pytest.raises(MachineError, match="the compiler was killed twice, at no limit of its own"):
-                compiler.compile(kernel)
+                anew.compile(kernel)
         killing.result()
 
 
@@ -413,11 +411,11 @@ def test_a_private_file_is_refused_by_the_scan(compiler, secret, way):
 
 
 @pytest.mark.parametrize("way", reaching(Path("/x")))
-def test_a_private_file_is_hidden_by_the_sandbox_alone(compiler, secret, way, monkeypatch):
+def test_a_private_file_is_hidden_by_the_sandbox_alone(anew, secret, way, monkeypatch):
     if sandbox.probe_level() is not SandboxLevel.LANDLOCK_SECCOMP:
         pytest.skip("this kernel has no Landlock")
     monkeypatch.setattr("cutegen_core.execute.compiler.compilation.check_includes", lambda *_: ())
-    result = compiler.compile(parse(with_line(reaching(secret)[way])))
+    result = anew.compile(parse(with_line(reaching(secret)[way])))
     assert CANARY not in result.log + str(result.diagnostics)
     assert CANARY.encode() not in result.cubin
 
@@ -434,16 +432,13 @@ def test_headers_of_the_toolchain_may_be_included(compiler):
     assert (first.line, first.message) == (13, 'cannot open source file "vector"')
 
 
-# -- last: the next server would precompile the prelude again for the tests that follow
-
-
-def test_the_server_recovers_from_kill_9(compiler):
-    compiler.warm()
-    server = compiler._servers.first._process.pid
+def test_the_server_recovers_from_kill_9(own):
+    own.warm()
+    server = own._servers.first._process.pid
     os.kill(server, signal.SIGKILL)
-    result = compiler.compile(parse(RELU.replace("0.0f", "1.0f")))
+    result = own.compile(parse(RELU.replace("0.0f", "1.0f")))
     assert result.status is Status.PASSED
-    assert compiler._servers.first._process.pid != server
+    assert own._servers.first._process.pid != server
     folder = Path(os.environ["CUTEGEN_HOME"]) / "cache" / "prelude"
     assert not (folder / str(server)).exists()
 

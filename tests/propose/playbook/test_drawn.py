@@ -58,16 +58,28 @@ def test_sizes_that_are_computed_know_themselves_at_every_workload() -> None:
     assert set(found) <= {"extents.py"}
 
 
+HALVES, AWKWARD = {"N": 2, "R": 16, "C": 64}, {"N": 3, "R": 17, "C": 65}
+
+
 @pytest.mark.parametrize("dtype", ["half", pytest.param("bfloat16", marks=pytest.mark.thorough)])
 def test_a_sum_of_halves_that_another_kernel_divides_is_more_than_they_hold(
     dtype: str, shared: SharedTools, tmp_path: Path
 ) -> None:
-    """A norm of much larger rows than those that are summed afterwards; and a sum that a product reads."""
-    forward = "(F.rms_norm(x, (R, C)) * (x > 0)).sum(2), F.normalize(x.std((1, 2)), dim=0), (x / 64).sum(1) @ w"
-    inputs = {"x": f"torch.randn(N, R, C).{dtype}() * 60", "w": f"torch.randn(C, 6).{dtype}()"}
-    made = problem(forward, {"N": 2, "R": 16, "C": 64}, {"N": 3, "R": 17, "C": 65}, **inputs)
+    """A norm of much larger rows than those that are summed afterwards."""
+    forward = "(F.rms_norm(x, (R, C)) * (x > 0)).sum(2), F.normalize(x.std((1, 2)), dim=0)"
+    made = problem(forward, HALVES, AWKWARD, x=f"torch.randn(N, R, C).{dtype}() * 60")
     first, *_, last = variants_of(made, shared, tmp_path)
     assert_right(made, (first, last), made.workloads, shared, tmp_path)
+
+
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
+def test_a_sum_of_halves_that_a_product_reads_is_more_than_they_hold(
+    every: bool, shared: SharedTools, tmp_path: Path
+) -> None:
+    inputs = {"x": "torch.randn(N, R, C).half() * 60", "w": "torch.randn(C, 6).half()"}
+    made = problem("(x / 64).sum(1) @ w", HALVES, AWKWARD, **inputs)
+    kernels = variants_of(made, shared, tmp_path)
+    assert_right(made, kernels if every else kernels[:1], made.workloads, shared, tmp_path)
 
 
 @pytest.mark.parametrize("dtype", ["half", pytest.param("bfloat16", marks=pytest.mark.thorough)])

@@ -238,9 +238,8 @@ def test_nothing_of_attention_in_groups_is_copied(case: str, shared: SharedTools
     assert len(kernel_file.parse(online.source).launches) == 1
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(name, marks=() if k == 0 else pytest.mark.thorough) for k, name in enumerate(BY_WARP_GROUPS)]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", BY_WARP_GROUPS)
 def test_warp_groups_attend_as_the_reference_does(case: str, shared: SharedTools, tmp_path: Path) -> None:
     one, params = BY_WARP_GROUPS[case]
     last = variants_of(one, shared, tmp_path, Target(DEVICE))[-1]
@@ -284,7 +283,7 @@ ODD = {
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(name, marks=() if k in (1, 2) else pytest.mark.thorough) for k, name in enumerate(ODD)]
+    "case", [pytest.param(name, marks=() if k == 2 else pytest.mark.thorough) for k, name in enumerate(ODD)]
 )
 def test_rows_that_are_no_whole_vectors_are_right(case: str, shared: SharedTools, tmp_path: Path) -> None:
     last = variants_of(ODD[case], shared, tmp_path, Target(DEVICE))[-1]
@@ -341,7 +340,7 @@ AMONG_COLUMNS = {
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(name, marks=() if k in (1, 2) else pytest.mark.thorough) for k, name in enumerate(AMONG_COLUMNS)],
+    [pytest.param(name, marks=() if k == 2 else pytest.mark.thorough) for k, name in enumerate(AMONG_COLUMNS)],
 )
 def test_vectors_of_results_are_right(case: str, shared: SharedTools, tmp_path: Path) -> None:
     last = variants_of(AMONG_COLUMNS[case], shared, tmp_path, Target(DEVICE))[-1]
