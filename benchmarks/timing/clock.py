@@ -5,7 +5,6 @@ Used by `precision.py`; one process with a context of its own.
 
 from __future__ import annotations
 
-import ctypes
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -26,15 +25,11 @@ class Reads:
     """So many launches of a kernel that reads so many bytes; a `measuring.Work`."""
 
     def __init__(self, meter: Meter, memory: int, nbytes: int, launches: int = 1) -> None:
-        self._reader, self._launches = meter.flush.reader, launches
-        self._values = tuple(ctypes.c_uint64(v) for v in (memory, nbytes // 16, memory))
-        self._pointers = (ctypes.c_void_p * 3)(*(ctypes.addressof(v) for v in self._values))
+        self._read, self._memory, self._nbytes, self._launches = meter.flush.read, memory, nbytes, launches
 
     def run(self, stream: int, index: int) -> None:
         for _ in range(self._launches):
-            call(
-                cuda.cuLaunchKernel, self._reader, 528, 1, 1, 512, 1, 1, 0, stream, ctypes.addressof(self._pointers), 0
-            )
+            self._read(self._memory, self._nbytes, stream)
 
     def poison(self, stream: int, index: int) -> None: ...
 

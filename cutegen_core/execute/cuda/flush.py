@@ -15,7 +15,7 @@ from cutegen_core.execute.cuda import driver
 from cutegen_core.execute.cuda.driver import call
 
 _FACTOR = 2
-_BLOCK, _GRID = 512, 528
+_BLOCK, _GRID, _WORD = 512, 528, 16
 _PTX = b"""
 .version 7.0
 .target sm_70
@@ -55,7 +55,8 @@ end:
   ret;
 }
 \0"""
-"""Kernel that reads `count` 16-byte words. It writes only if their XOR has a value that zeros never give."""
+"""Kernel that reads `count` 16-byte words. It writes, to its own buffer, only if their XOR has a value that zeros never
+give."""
 
 
 class Flush:
@@ -63,7 +64,6 @@ class Flush:
 
     Attributes:
         nbytes: bytes written and then read by each flush.
-        reader: the kernel; its parameters are first byte, number of 16-byte words, address it would write to.
     """
 
     def __init__(self, l2_bytes: int) -> None:
@@ -71,16 +71,20 @@ class Flush:
         self._written = int(call(cuda.cuMemAlloc, self.nbytes))
         self._read = int(call(cuda.cuMemAlloc, self.nbytes))
         call(cuda.cuMemsetD8, self._read, 0, self.nbytes)
-        module = call(cuda.cuModuleLoadData, _PTX)
-        self.reader = call(cuda.cuModuleGetFunction, module, b"cutegen_read")
-        self._arguments = tuple(ctypes.c_uint64(v) for v in (self._read, self.nbytes // 16, self._written))
-        self._pointers = (ctypes.c_void_p * 3)(*(ctypes.addressof(a) for a in self._arguments))
+        self._reader = call(cuda.cuModuleGetFunction, call(cuda.cuModuleLoadData, _PTX), b"cutegen_read")
 
     def enqueue(self, stream: int) -> None:
         """Enqueue a flush: it leaves the L2 full of clean lines of unrelated data."""
         call(cuda.cuMemsetD8Async, self._written, 0, self.nbytes, stream)
-        pointers = ctypes.addressof(self._pointers)
-        call(cuda.cuLaunchKernel, self.reader, _GRID, 1, 1, _BLOCK, 1, 1, 0, stream, pointers, 0)
+        self.read(self._read, self.nbytes, stream)
+
+    def read(self, address: int, nbytes: int, stream: int) -> None:
+        """Enqueue reading memory: all whole words of 16 bytes of it."""
+        first = -(-address // _WORD) * _WORD
+        arguments = tuple(map(ctypes.c_uint64, (first, max(0, address + nbytes - first) // _WORD, self._written)))
+        pointers = (ctypes.c_void_p * 3)(*(ctypes.addressof(a) for a in arguments))
+        where = ctypes.addressof(pointers)
+        call(cuda.cuLaunchKernel, self._reader, _GRID, 1, 1, _BLOCK, 1, 1, 0, stream, where, 0)
 
 
 if __name__ == "__main__":  # a kernel on which `profiling.try_out` tries the profiler

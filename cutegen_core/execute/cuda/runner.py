@@ -18,11 +18,12 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cutegen_core.execute.cuda import driver
 from cutegen_core.execute.cuda.driver import DriverError, Unfinished
+from cutegen_core.execute.cuda.flush import Flush
 from cutegen_core.execute.cuda.launching import DeviceTensor, LaunchRefused, LoadedProgram, Preparation
 from cutegen_core.execute.cuda.layout import Layout
 from cutegen_core.execute.cuda.measuring import Meter, RoundPlan
@@ -52,6 +53,7 @@ class Runner:
     places: list[dict[str, DeviceTensor]] = field(default_factory=list)
     scratch: dict[str, Buffer] = field(default_factory=dict)
     kept: list[dict[str, Buffer]] = field(default_factory=list)
+    read: set[int] = field(default_factory=set)
 
     def load(self, message: Message, fds: list[int]) -> Message:
         """Import the memory of a program and free that of the earlier program."""
@@ -93,6 +95,9 @@ class Runner:
     def measure(self, message: Message) -> Message:
         """Measure the device time of sets; the runner must have been started with `--measures`.
 
+        A set that is measured for the first time is read before: else the candidate would be charged for the first use
+        of its memory.
+
         The launches marked once are measured apart, in a round of their own before the calls; each call is charged
         with its share of theirs (`ONCE_CALLS`).
 
@@ -110,6 +115,7 @@ class Runner:
                 self._protect(writable=True)
                 once = self.meter.measure(Preparation(loaded), steps, deadline).us
                 self._protect(writable=False)
+            self._read_new(steps.order, self.meter.flush)
             samples = self.meter.measure(loaded, steps, deadline)
             self._protect(writable=True)
         charged = tuple(
@@ -124,6 +130,12 @@ class Runner:
         loaded.prepare(self.stream, index)
         driver.wait_until_idle(self.stream, deadline)
         self._protect(writable=False)
+
+    def _read_new(self, order: Sequence[int], flush: Flush) -> None:
+        for index in order:
+            for place in self.places[index].values() if index not in self.read else ():
+                flush.read(place.address, place.nbytes, self.stream)
+            self.read.add(index)
 
     def _protect(self, *, writable: bool) -> None:
         for buffers in self.kept:
@@ -146,7 +158,7 @@ class Runner:
         for buffers in (*self.sets, self.scratch, *self.kept):
             for buffer in buffers.values():
                 buffer.free()
-        self.sets, self.places, self.scratch, self.kept = [], [], {}, []
+        self.sets, self.places, self.scratch, self.kept, self.read = [], [], {}, [], set()
 
 
 class ScratchDamaged(Exception):  # noqa: N818 - a verdict, not a fault
