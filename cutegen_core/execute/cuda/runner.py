@@ -110,12 +110,12 @@ class Runner:
         deadline = time.monotonic() + message["timeout_s"]
         with self._load_module() as loaded:
             time.sleep(max(0.0, message["not_before"] - time.monotonic()))
+            self._read_new(steps.order, self.meter.flush)
             once: tuple[float, ...] = ()
             if self.program.prepares:
                 self._protect(writable=True)
                 once = self.meter.measure(Preparation(loaded), steps, deadline).us
                 self._protect(writable=False)
-            self._read_new(steps.order, self.meter.flush)
             samples = self.meter.measure(loaded, steps, deadline)
             self._protect(writable=True)
         charged = tuple(
