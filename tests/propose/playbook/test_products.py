@@ -118,13 +118,22 @@ def test_the_menu_follows_types_sizes_and_device(
     assert [v.name for v in variants_of(case, shared, tmp_path, target)] == ["naive", "tiled", *names]
 
 
-@pytest.mark.parametrize("operand", ["x[None]", pytest.param("x[None].expand(R, C)", marks=pytest.mark.thorough)])
-def test_rows_without_a_distance_of_their_own_are_reached(operand: str, shared: SharedTools, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("operand", "params"),
+    [
+        ("x[None]", SMALL_TILES[BY_DEFAULT]),
+        pytest.param("x[None].expand(R, C)", {}, marks=pytest.mark.thorough),
+    ],
+    ids=["one", "repeated"],
+)
+def test_rows_without_a_distance_of_their_own_are_reached(
+    operand: str, params: dict[str, int], shared: SharedTools, tmp_path: Path
+) -> None:
     """A vector that is a matrix of one row, and one that is repeated: a tensor map has no stride of 0."""
     drawn = {"x": "torch.randn(C, dtype=torch.float16)", "w": "torch.randn(C, R, dtype=torch.float16)"}
     made = problem(f"{operand} @ w / 4", {"R": 16, "C": 24}, {"R": 24, "C": 40}, **drawn)
     last = right.variants_of(made, shared, tmp_path, Target(SM90))[-1]
-    right.assert_right(made, (last,), made.workloads, shared, tmp_path, params=SMALL_TILES[BY_DEFAULT])
+    right.assert_right(made, (last,), made.workloads, shared, tmp_path, params=params)
 
 
 def test_einstein_sums_are_products_and_sums(shared: SharedTools, tmp_path: Path) -> None:
