@@ -25,15 +25,14 @@ from secrets import randbits
 from typing import Any
 
 from benchmarks.conditions import write
+from benchmarks.trials import open_evaluator
 from cutegen_core.machine.device import choose_device
 from cutegen_core.propose import playbook
 from cutegen_core.propose.playbook import NotInPlaybook
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.errors import ProblemError
-from cutegen_core.records.event import AnsweredBy, SessionCreated
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import ExecutorKind
-from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools
 from tests.propose.playbook.drawn import RANGES, draw
@@ -114,10 +113,7 @@ def _tried(share: Share, store: Store, tools: Tools) -> Iterator[Judged]:
 
 def _verdict(problem: Problem, executor: ExecutorKind, store: Store, tools: Tools) -> tuple[str, str]:
     """Return the verdict on the playbook's last kernel, which is written for this device."""
-    session = start.create(store, problem, answered_by=AnsweredBy.PERSON, executor=executor)
-    created = store.events(session)[0].event
-    assert isinstance(created, SessionCreated)
-    evaluator = tools.evaluator(session, created.settings, timed=False)
+    evaluator = open_evaluator(store, tools, problem, executor, timed=False)
     reference, (own, *others) = evaluator.reference, problem.workloads
     variants = playbook.propose(
         reference.graph(own), reference.signature(own), "drawn", playbook.Target(evaluator.device, problem.allow),

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.conditions import RESULTS, Rows, write
+from benchmarks.trials import open_evaluator
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.evaluate.roofline import peaks
 from cutegen_core.evaluate.sweep import with_params
@@ -35,11 +36,9 @@ from cutegen_core.problems import library
 from cutegen_core.propose import playbook
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.errors import CutegenError
-from cutegen_core.records.event import AnsweredBy, SessionCreated
 from cutegen_core.records.performance import BEST, CANDIDATE, COMPILED, COMPULSORY, EAGER, WorkloadPerformance
 from cutegen_core.records.problem import Problem, WorkloadRole
 from cutegen_core.records.trial import ExecutorKind, Trial
-from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools
 
@@ -93,11 +92,7 @@ class Bench:
 
     def evaluator(self, name: str) -> Evaluator:
         if name not in self._evaluators:
-            problem, kind = self.problems[name], self._executor
-            session = start.create(self._store, problem, answered_by=AnsweredBy.PERSON, executor=kind)
-            created = self._store.events(session)[0].event
-            assert isinstance(created, SessionCreated)
-            self._evaluators[name] = self._tools.evaluator(session, created.settings)
+            self._evaluators[name] = open_evaluator(self._store, self._tools, self.problems[name], self._executor)
         return self._evaluators[name]
 
     def jobs(self, phases: Sequence[str]) -> Iterator[ServingTrial]:

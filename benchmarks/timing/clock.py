@@ -25,11 +25,11 @@ class Reads:
     """So many launches of a kernel that reads so many bytes; a `measuring.Work`."""
 
     def __init__(self, meter: Meter, memory: int, nbytes: int, launches: int = 1) -> None:
-        self._read, self._memory, self._nbytes, self._launches = meter.flush.read, memory, nbytes, launches
+        self._reading, self._launches = meter.flush.reading(memory, nbytes), launches
 
     def run(self, stream: int, index: int) -> None:
         for _ in range(self._launches):
-            self._read(self._memory, self._nbytes, stream)
+            self._reading.enqueue(stream)
 
     def poison(self, stream: int, index: int) -> None: ...
 

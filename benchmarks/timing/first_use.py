@@ -18,18 +18,16 @@ from pathlib import Path
 from secrets import randbits
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 from benchmarks.conditions import write
+from benchmarks.trials import edited, open_evaluator, playbook_kernel
 from cutegen_core.evaluate.timing import series
 from cutegen_core.evaluate.timing.schedule import RoundShare
 from cutegen_core.machine.device import choose_device
 from cutegen_core.problems import library
-from cutegen_core.propose import playbook
 from cutegen_core.records.candidate import Author, Candidate
-from cutegen_core.records.event import AnsweredBy, SessionCreated
-from cutegen_core.records.problem import WorkloadRole
 from cutegen_core.records.trial import ExecutorKind
-from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools
 
@@ -46,11 +44,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="cutegen-bench-") as folder:
         store = Store(Path(folder) / "store.db")
         tools = Tools(store)
-        for name in chosen.problems:
-            with recorded(name, rows):
-                _measure(name, chosen.repeats, store, tools)
-        tools.close()
-        store.close()
+        try:
+            for name in chosen.problems:
+                with recorded(name, rows):
+                    _measure(name, chosen.repeats, store, tools)
+        finally:
+            tools.close()
+            store.close()
     write(chosen.name, {"device": asdict(choose_device(None)), "rows": rows})
 
 
@@ -73,33 +73,18 @@ def recorded(problem: str, rows: list[Row]) -> Iterator[None]:
         rows[-1].setdefault("unseen_to_seen", round(unseen_us / seen_us, 4))
         return finds(seen_us, unseen_us)
 
-    replaced = {
-        (series.Series, "_measure_held_sets"): begin, (series, "_finds"): compare,
-        (series.Series, "_use_sets_first"): lambda self, shares: None,
-        (series.Series, "_say_enough"): lambda self: False,
+    methods: dict[str, Any] = {
+        "_measure_held_sets": begin, "_use_sets_first": lambda self, shares: None, "_say_enough": lambda self: False,
     }  # fmt: skip
-    before = {place: getattr(*place) for place in replaced}
-    for (owner, name), made in replaced.items():
-        setattr(owner, name, made)
-    try:
+    with patch.multiple(series.Series, **methods), patch.object(series, "_finds", compare):
         yield
-    finally:
-        for (owner, name), was in before.items():
-            setattr(owner, name, was)
 
 
 def _measure(name: str, repeats: int, store: Store, tools: Tools) -> None:
-    session = start.create(store, library.load(name), answered_by=AnsweredBy.PERSON, executor=ExecutorKind.GPU)
-    created = store.events(session)[0].event
-    assert isinstance(created, SessionCreated)
-    evaluator = tools.evaluator(session, created.settings)
-    problem, reference = evaluator.problem, evaluator.reference
-    workload = problem.with_role(WorkloadRole.BENCHMARK)[0]
-    target = playbook.Target(evaluator.device, problem.allow)
-    kernel = playbook.propose(reference.graph(workload), reference.signature(workload), name, target)[-1].source
+    evaluator = open_evaluator(store, tools, library.load(name), ExecutorKind.GPU)
+    kernel = playbook_kernel(evaluator)
     for _ in range(repeats):
-        edited = f"{kernel}\n__device__ int edit_{randbits(60)}() {{ return 1; }}\n"
-        trial = evaluator.evaluate(Candidate(edited, Author.PERSON), seed=randbits(31))
+        trial = evaluator.evaluate(Candidate(edited(kernel), Author.PERSON), seed=randbits(31))
         if not trial.passed:
             print(f"{name}: {trial.status}: {trial.message}", flush=True)
 

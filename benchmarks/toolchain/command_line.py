@@ -27,10 +27,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from secrets import randbits
 from typing import Any
 
 from benchmarks.conditions import processor_seconds, write
+from benchmarks.trials import edited
 
 _KERNEL = Path(__file__).parents[2] / "tests" / "data" / "relu.cu"
 _CALLS = 3
@@ -110,9 +110,9 @@ _CASES: Mapping[str, Callable[[Path, float], Sequence[Sample]]] = {
 
 def _check(home: Path) -> Sample:
     """Time the check of an edit that nobody has seen."""
-    edited = home / "edited.cu"
-    edited.write_text(f"{_KERNEL.read_text()}\n__device__ int edit_{randbits(60)}() {{ return {randbits(20)}; }}\n")
-    return _time(["check", str(edited), "--problem", "relu"])
+    file = home / "edited.cu"
+    file.write_text(edited(_KERNEL.read_text()))
+    return _time(["check", str(file), "--problem", "relu"])
 
 
 def _time(arguments: Sequence[str]) -> Sample:

@@ -23,9 +23,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from secrets import randbits
 
 from benchmarks.conditions import processor_seconds, write
+from benchmarks.trials import edited
 from cutegen_core.execute.compiler import compile_server, nvrtc
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.kernel.kernel_file import KernelFile, parse
@@ -66,7 +66,7 @@ def _measure(name: str, path: Path, ways: dict[str, Way], rounds: int) -> dict[s
     processor: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(rounds):
         for way, compile_once in ways.items():
-            kernel = parse(_edited(path.read_text()))
+            kernel = parse(edited(path.read_text()))
             begun, used = time.monotonic(), processor_seconds()
             compile_once(kernel)
             samples[way].append(time.monotonic() - begun)
@@ -83,10 +83,6 @@ def _measure(name: str, path: Path, ways: dict[str, Way], rounds: int) -> dict[s
         "median_processor_s": {way: round(median, 3) for way, median in used_medians.items()},
         "samples_s": {way: [round(value, 3) for value in values] for way, values in samples.items()},
     }
-
-
-def _edited(text: str) -> str:
-    return f"{text}\n__device__ int edit_{randbits(60)}() {{ return {randbits(20)}; }}\n"
 
 
 def _workbench(compiler: Compiler, kernel: KernelFile) -> None:

@@ -19,6 +19,7 @@ from secrets import randbits
 from typing import Any, NamedTuple
 
 from benchmarks.conditions import processor_seconds, write
+from benchmarks.trials import edited
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.execute.compiler.compilation import Compiler
 from cutegen_core.execute.executors.cpu import CpuExecutor
@@ -81,9 +82,9 @@ def _measure(evaluator: Evaluator, source: str, repeats: int) -> dict[str, Any]:
 
 def _once(evaluator: Evaluator, source: str) -> dict[str, float]:
     """Time an edit that nobody has seen."""
-    edited = f"{source}\n__device__ int edit_{randbits(60)}() {{ return {randbits(20)}; }}\n"
+    candidate = Candidate(edited(source), Author.PERSON)
     begun, used = time.monotonic(), processor_seconds()
-    trial = evaluator.evaluate(Candidate(edited, Author.PERSON), seed=randbits(31))
+    trial = evaluator.evaluate(candidate, seed=randbits(31))
     seconds = time.monotonic() - begun
     assert trial.passed, trial.message
     stages = {str(result.stage).lower(): result.seconds for result in trial.stages if result.seconds}

@@ -32,25 +32,25 @@ from typing import Any
 
 from benchmarks.conditions import write
 from benchmarks.toolchain import timeline
+from benchmarks.trials import edited, open_evaluator, playbook_kernel
 from cutegen_core.evaluate.evaluator import Evaluator
 from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.machine import toolchain
 from cutegen_core.machine.device import Device, choose_device
 from cutegen_core.problems import library
-from cutegen_core.propose import playbook
 from cutegen_core.records.candidate import Author, Candidate
-from cutegen_core.records.event import AnsweredBy, SessionCreated
 from cutegen_core.records.launch import ScalarArgument, TensorArgument, TensorMapArgument
 from cutegen_core.records.performance import WorkloadPerformance
 from cutegen_core.records.problem import WorkloadRole
 from cutegen_core.records.trial import ExecutorKind, Trial
-from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 from cutegen_core.wiring import Tools
 
 Argument = TensorArgument | TensorMapArgument | ScalarArgument
-PROBLEMS = {"relu": ("relu", -1), "matmul_square": ("matmul_square", -1), "simt_matmul": ("matmul_square", -2)}
-"""Name of a row -> problem, and which of the playbook's kernels: its best, or its best without tensor cores."""
+PROBLEMS = {
+    "relu": ("relu", ""), "matmul_square": ("matmul_square", ""), "simt_matmul": ("matmul_square", "multistage"),
+}  # fmt: skip
+"""Name of a row -> problem, and level of the playbook's kernel: its last one, or the last without tensor cores."""
 _USUAL = Path(__file__).parent / "load_inline_run.py"
 _USUAL_LIMIT_S = 240
 
@@ -87,12 +87,9 @@ def main() -> None:
 def _problem(
     name: str, store: Store, tools: Tools, chosen: argparse.Namespace, deadline: float, folder: Path
 ) -> dict[str, Any]:
-    problem, number = PROBLEMS[name]
-    session = start.create(store, library.load(problem), answered_by=AnsweredBy.PERSON, executor=chosen.executor)
-    created = store.events(session)[0].event
-    assert isinstance(created, SessionCreated)
-    evaluator = tools.evaluator(session, created.settings)
-    source = _kernel(evaluator, number)
+    problem, level = PROBLEMS[name]
+    evaluator = open_evaluator(store, tools, library.load(problem), chosen.executor)
+    source = playbook_kernel(evaluator, level)
     begun = time.monotonic()
     first = _trial(evaluator, source)  # starts workers, warms the judge, compiles the baselines
     first_s = time.monotonic() - begun
@@ -116,19 +113,9 @@ def _problem(
     return row
 
 
-def _kernel(evaluator: Evaluator, number: int) -> str:
-    """Return a kernel of the playbook for the problem: a real one of its class."""
-    problem, reference = evaluator.problem, evaluator.reference
-    workload = problem.with_role(WorkloadRole.BENCHMARK)[0]
-    target = playbook.Target(evaluator.device, problem.allow)
-    graph, signature = reference.graph(workload), reference.signature(workload)
-    return playbook.propose(graph, signature, problem.name, target)[number].source
-
-
 def _trial(evaluator: Evaluator, source: str) -> Trial:
     """Take an edit that nobody has seen through the stages."""
-    edited = f"{source}\n__device__ int edit_{randbits(60)}() {{ return {randbits(20)}; }}\n"
-    trial = evaluator.evaluate(Candidate(edited, Author.PERSON), seed=randbits(31))
+    trial = evaluator.evaluate(Candidate(edited(source), Author.PERSON), seed=randbits(31))
     if not trial.passed:
         raise SystemExit(f"{evaluator.problem.name}: {trial.status}: {trial.message}")
     return trial

@@ -6,7 +6,8 @@ from statistics import median
 
 import pytest
 
-from cutegen_core.evaluate.timing import contenders, series
+from benchmarks.timing.first_use import recorded
+from cutegen_core.evaluate.timing import contenders
 from cutegen_core.evaluate.timing.contest import Contest, Entry, Race
 from cutegen_core.evaluate.timing.timer import Timer
 from cutegen_core.execute.compiler.compilation import Compiler
@@ -151,24 +152,13 @@ def test_a_fault_is_the_candidates_and_the_next_one_is_timed(bench, compiled, mo
     assert bench.measure(alone(compiled(BODY)), Silent()).performance is not None
 
 
-def test_the_candidate_is_not_charged_for_the_first_use_of_memory(bench, compiled, monkeypatch):
+def test_the_candidate_is_not_charged_for_the_first_use_of_memory(bench, compiled):
     """A kernel of a few microseconds took a seventh longer."""
-    taken = []
-    measure_round = series.Series._measure_round
-
-    def recorded(self, column, number, share):
-        measure_round(self, column, number, share)
-        if number is not None:
-            taken.append(median(column.rounds[number]))
-
-    monkeypatch.setattr(series.Series, "_measure_round", recorded)
-    monkeypatch.setattr(series.Series, "_use_sets_first", lambda self, shares: None)
-    monkeypatch.setattr(series.Series, "_say_enough", lambda self: False)
-    few_rows = replace(ROWS, name="few rows", sizes={"batch_size": 32})
-    entry = compiled(BODY, few_rows)
-    assert bench.measure(replace(alone(entry), workload=few_rows), Silent()).failure is None
-    first, *others = taken
-    assert first < 1.07 * median(others)
+    few_rows, rows = replace(ROWS, name="few rows", sizes={"batch_size": 32}), []
+    with recorded("relu", rows):
+        measured = bench.measure(replace(alone(compiled(BODY, few_rows)), workload=few_rows), Silent())
+    assert measured.failure is None
+    assert rows[0]["first_to_others"][CANDIDATE] < 1.07
 
 
 def test_a_best_that_fails_is_untimed(bench, compiled):

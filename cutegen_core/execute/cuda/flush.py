@@ -8,6 +8,7 @@ a process without a compiler can load it.
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 from cuda.bindings import driver as cuda
 
@@ -59,6 +60,24 @@ end:
 give."""
 
 
+class Reading:
+    """A launch of the reading kernel, packed once: it reads all whole words of 16 bytes of some memory.
+
+    Args:
+        sink: memory of ours that it would write to.
+    """
+
+    def __init__(self, reader: Any, address: int, nbytes: int, sink: int) -> None:  # noqa: ANN401 - CUfunction
+        first = -(-address // _WORD) * _WORD
+        self._reader = reader
+        self._arguments = tuple(map(ctypes.c_uint64, (first, max(0, address + nbytes - first) // _WORD, sink)))
+        self._pointers = (ctypes.c_void_p * 3)(*(ctypes.addressof(a) for a in self._arguments))
+
+    def enqueue(self, stream: int) -> None:
+        pointers = ctypes.addressof(self._pointers)
+        call(cuda.cuLaunchKernel, self._reader, _GRID, 1, 1, _BLOCK, 1, 1, 0, stream, pointers, 0)
+
+
 class Flush:
     """Two buffers and the reading kernel in the current context.
 
@@ -69,22 +88,20 @@ class Flush:
     def __init__(self, l2_bytes: int) -> None:
         self.nbytes = _FACTOR * l2_bytes
         self._written = int(call(cuda.cuMemAlloc, self.nbytes))
-        self._read = int(call(cuda.cuMemAlloc, self.nbytes))
-        call(cuda.cuMemsetD8, self._read, 0, self.nbytes)
-        self._reader = call(cuda.cuModuleGetFunction, call(cuda.cuModuleLoadData, _PTX), b"cutegen_read")
+        read = int(call(cuda.cuMemAlloc, self.nbytes))
+        call(cuda.cuMemsetD8, read, 0, self.nbytes)
+        module = call(cuda.cuModuleLoadData, _PTX)
+        self._reader = call(cuda.cuModuleGetFunction, module, b"cutegen_read")
+        self._reading = self.reading(read, self.nbytes)
 
     def enqueue(self, stream: int) -> None:
         """Enqueue a flush: it leaves the L2 full of clean lines of unrelated data."""
         call(cuda.cuMemsetD8Async, self._written, 0, self.nbytes, stream)
-        self.read(self._read, self.nbytes, stream)
+        self._reading.enqueue(stream)
 
-    def read(self, address: int, nbytes: int, stream: int) -> None:
-        """Enqueue reading memory: all whole words of 16 bytes of it."""
-        first = -(-address // _WORD) * _WORD
-        arguments = tuple(map(ctypes.c_uint64, (first, max(0, address + nbytes - first) // _WORD, self._written)))
-        pointers = (ctypes.c_void_p * 3)(*(ctypes.addressof(a) for a in arguments))
-        where = ctypes.addressof(pointers)
-        call(cuda.cuLaunchKernel, self._reader, _GRID, 1, 1, _BLOCK, 1, 1, 0, stream, where, 0)
+    def reading(self, address: int, nbytes: int) -> Reading:
+        """Return a launch that reads this memory."""
+        return Reading(self._reader, address, nbytes, self._written)
 
 
 if __name__ == "__main__":  # a kernel on which `profiling.try_out` tries the profiler

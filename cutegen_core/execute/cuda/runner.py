@@ -53,7 +53,7 @@ class Runner:
     places: list[dict[str, DeviceTensor]] = field(default_factory=list)
     scratch: dict[str, Buffer] = field(default_factory=dict)
     kept: list[dict[str, Buffer]] = field(default_factory=list)
-    read: set[int] = field(default_factory=set)
+    read_sets: set[int] = field(default_factory=set)
 
     def load(self, message: Message, fds: list[int]) -> Message:
         """Import the memory of a program and free that of the earlier program."""
@@ -132,10 +132,10 @@ class Runner:
         self._protect(writable=False)
 
     def _read_new(self, order: Sequence[int], flush: Flush) -> None:
-        for index in order:
-            for place in self.places[index].values() if index not in self.read else ():
-                flush.read(place.address, place.nbytes, self.stream)
-            self.read.add(index)
+        new = set(order) - self.read_sets
+        for place in (place for index in new for place in self.places[index].values()):
+            flush.reading(place.address, place.nbytes).enqueue(self.stream)
+        self.read_sets |= new
 
     def _protect(self, *, writable: bool) -> None:
         for buffers in self.kept:
@@ -158,7 +158,7 @@ class Runner:
         for buffers in (*self.sets, self.scratch, *self.kept):
             for buffer in buffers.values():
                 buffer.free()
-        self.sets, self.places, self.scratch, self.kept, self.read = [], [], {}, [], set()
+        self.sets, self.places, self.scratch, self.kept, self.read_sets = [], [], {}, [], set()
 
 
 class ScratchDamaged(Exception):  # noqa: N818 - a verdict, not a fault

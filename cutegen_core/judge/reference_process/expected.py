@@ -230,10 +230,10 @@ class _Rounding(_Uncompiled):  # type: ignore[no-untyped-call]
     ) -> object:
         made = func(*args, **(kwargs or {}))
         schema = func._schema  # type: ignore[attr-defined]
-        exact = func.__name__.partition(".")[0] in _WHOLE or any(r.alias_info is not None for r in schema.returns)
+        name = func.__name__.partition(".")[0]
+        exact = name in _WHOLE or any(r.alias_info is not None for r in schema.returns)
         if exact or not any(_is_wide(given) for given in _tensors_of(args)):
             return made
-        name = func.__name__.partition(".")[0]
         if self._in_products and name in _PRODUCTS and _is_wide(made):
             terms = func(*(g.abs() if isinstance(g, torch.Tensor) else g for g in args), **(kwargs or {}))
             assert isinstance(made, torch.Tensor)

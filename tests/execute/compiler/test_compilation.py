@@ -53,13 +53,13 @@ MEMORY_BOMB = "__device__ char bomb[1u << 31] = {1};"
 
 @pytest.fixture
 def compiler(shared):
-    """What it made in an earlier run of the same compiler is kept, as it is for all tests."""
+    """Return the shared one: what it made in an earlier run of the same compiler is kept."""
     return shared.compiler()
 
 
 @pytest.fixture
 def anew(compiler, tmp_path, monkeypatch):
-    """The same server, which compiles whatever it is given."""
+    """Return the same server, which compiles whatever it is given."""
     monkeypatch.setattr(compiler, "_cache", tmp_path / "compiled")
     (tmp_path / "compiled").mkdir()
     return compiler
@@ -67,7 +67,7 @@ def anew(compiler, tmp_path, monkeypatch):
 
 @pytest.fixture
 def own(tmp_path):
-    """A compiler whose server no other test uses."""
+    """Yield a compiler whose server no other test uses."""
     compiler = Compiler("sm_90a", cache=tmp_path)
     yield compiler
     compiler.close()
