@@ -138,6 +138,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedTools]:
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is thorough unless that is asked for, keep a file on one worker, and begin with the longest."""
+    _leave_to_the_thorough(items)
     if not config.getoption("--thorough") and "thorough" not in config.getoption("markexpr"):
         left_out = [item for item in items if item.get_closest_marker("thorough")]
         config.hook.pytest_deselected(items=left_out)
@@ -149,6 +150,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(groups.get(files[item.path], files[item.path])))
+
+
+def _leave_to_the_thorough(items: Sequence[pytest.Item]) -> None:
+    """Mark all cases of a test but those that `by_default` counts; these are spread evenly over its cases."""
+    cases: dict[tuple[Path, str, int], list[pytest.Item]] = {}
+    for item in items:
+        mark = item.get_closest_marker("by_default")
+        if mark is not None and not item.get_closest_marker("thorough"):
+            assert isinstance(item, pytest.Function)
+            cases.setdefault((item.path, item.originalname, *mark.args), []).append(item)
+    for (_, _, count), same in cases.items():
+        stay = {number * len(same) // count for number in range(count)}
+        for number, item in enumerate(same):
+            if number not in stay:
+                item.add_marker("thorough")
 
 
 def _groups(files: Sequence[str]) -> dict[str, str]:

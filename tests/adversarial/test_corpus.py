@@ -23,7 +23,7 @@ from tests.adversarial.corpus import CORPUS, applying, named
 from tests.places import ROOT
 from tests.shared_tools import SharedTools
 
-ONE_IN = 72
+ONE_IN = 144
 CASES = [
     pytest.param(
         case.name,

@@ -17,7 +17,7 @@ from tests.adversarial.mistakes import EDITS, MISTAKES
 from tests.adversarial.right_kernels import RIGHT_KERNELS
 from tests.shared_tools import SharedTools
 
-ONE_IN = 80
+ONE_IN = 160
 BUILD_LONG = ("gemm_bf16", "gemm_f16", "gemm_tf32")
 """Tensor-core products of CuTe, a minute of a processor each: `emulator/test_ampere` builds one by default."""
 CASES = [

@@ -83,6 +83,7 @@ def test_every_decision_has_its_effect(server: Server, store: Store, page: Page,
     assert state.branched
 
 
+@pytest.mark.thorough
 def test_what_is_sent_is_shown_before_anybody_looks_at_it(server: Server, store: Store, page: Page) -> None:
     session = softmax_story(store).session
     page.goto(f"{server.url}/session?id={session}")

@@ -37,6 +37,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "venv"
 
 
+@pytest.mark.thorough
 def test_a_page_is_drawn_from_a_foreign_folder(installed: Path, home: Path, tmp_path: Path, page: Page) -> None:
     workspace, port = tmp_path / "workspace", free_port()
     workspace.mkdir()

@@ -52,6 +52,7 @@ def type_and_reload(page: Page, field: Locator, text: str) -> None:
     settled(page)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("slower", [1, pytest.param(8, marks=pytest.mark.thorough)])
 def test_an_instruction_and_a_standing_one_outlast_a_reload(
     server: Server, store: Store, page: Page, slower: int

@@ -83,6 +83,7 @@ BY_DEFAULT = "◆ awaiting review"
 """The others have fewer buttons in the same places, and another word."""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "state", [pytest.param(name, marks=() if name == BY_DEFAULT else pytest.mark.thorough) for name in STATES]
 )

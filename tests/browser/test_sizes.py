@@ -71,6 +71,7 @@ def side(page: Page, name: str) -> Locator:
     return page.locator(SIDES[name])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "size", [pytest.param(SMALL, id="1024"), pytest.param(ZOOMED, id="150 %", marks=pytest.mark.thorough)]
 )
@@ -133,6 +134,7 @@ def test_a_wide_window_shows_all_panes_and_a_projector_large_ones(server: Server
 PANES = ("correctness", "timing", "roofline", "profile", "sass", "resources", "log", "shapes", "prompt", "memory")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("all_of_it", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_no_text_is_too_small_and_no_table_breaks_a_word(
     server: Server, store: Store, page: Page, all_of_it: bool

@@ -54,6 +54,7 @@ def at_step_5(server: Server, session: str, *tabs: Page) -> None:
         expect(button_of(tab, "Continue without it")).to_be_enabled()
 
 
+@pytest.mark.thorough
 def test_a_key_pressed_twice_answers_once_and_a_late_answer_is_refused(
     server: Server, store: Store, session: str, page: Page
 ) -> None:

@@ -43,6 +43,7 @@ def tree_is_drawn(page: Page) -> None:
     wait_until(lambda: page.locator(".steps").evaluate(_EACH_AT_ITS_ROW), "a point is not at its row", SOON_S)
 
 
+@pytest.mark.thorough
 def test_steps_are_opened_by_click_key_and_arrow_and_compared(server: Server, page: Page) -> None:
     session = branched_story(Store(server.home / "store.db")).session
     page.goto(f"{server.url}/session?id={session}&step=11")

@@ -31,6 +31,7 @@ def command(*arguments):
     return [sys.executable, "-m", "cutegen_core.cli", "bench", *map(str, arguments), "--max-steps", "1", "--json"]
 
 
+@pytest.mark.thorough
 def test_a_bench_stopped_in_the_middle_goes_on_and_repeats_nothing(workspace_home, tmp_path):
     """The problem that does not load comes first, so that one is done when it is stopped."""
     folder = tmp_path / "set"

@@ -103,6 +103,7 @@ def test_an_honest_kernel_passes_whatever_activations_and_parameters_are_drawn(e
     assert trial.status is Status.PASSED, trial.message
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     ("old", "new", "status"),
     [

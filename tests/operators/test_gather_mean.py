@@ -47,6 +47,7 @@ def torchs(table, idx, indptr):
     return functional.embedding_bag(idx, table, indptr, mode="mean", include_last_offset=True)
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("gradient", GRADIENTS)
 @pytest.mark.parametrize(("width", "edges"), [(24, 140), (7, 65)])
 def test_values_and_gradients_are_those_of_embedding_bag(aggregates, gradient, width, edges):

@@ -113,6 +113,7 @@ def test_everything_that_a_plan_may_hold_is_planned_alike(arch):
     assert seen == {"str", 1, 2}
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("name", GATHER)
 def test_the_playbooks_kernels_are_planned_alike_at_many_sizes(name, shared):
     problem = load(name)

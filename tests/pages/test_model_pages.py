@@ -396,6 +396,7 @@ def test_a_file_is_asked_for_written_elsewhere_and_offered(store: Store, open_pa
     assert "no longer in the workspace, which keeps files 7 days. Create it again" in shown(page.run())
 
 
+@pytest.mark.thorough
 def test_an_export_that_failed_says_where_and_why_and_is_tried_again_when_it_is_asked_for_again(
     store: Store, open_page: OpenPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

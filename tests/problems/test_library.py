@@ -68,6 +68,7 @@ SOME = [pytest.param(name, marks=pytest.mark.thorough if number % 8 else ()) for
 """One in eight without `--thorough`: loading a file takes half a second of a core."""
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("name", SOME)
 def test_a_file_loads_reduces_and_its_own_answer_passes(name, reference):
     opened = reference(name)

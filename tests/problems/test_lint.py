@@ -275,6 +275,7 @@ def test_values_that_are_drawn_signed_answer_for_inputs_of_one_sign(worker: Work
 RELU = (DATA / "relu.cu").read_text()
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     ("existing", "run", "rule", "words"),
     [

@@ -52,6 +52,7 @@ def loader():
         yield made
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("name", ["elementwise", "matmul", "asserted_relation", "attention_heads", "tied"])
 def test_divisibility_is_kept_in_one_test_and_broken_in_another(name, loader, tmp_path):
     path = tmp_path / "file.py"

@@ -262,6 +262,7 @@ SELDOM_USED = (
 )  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "use",
     [
@@ -410,6 +411,7 @@ def test_a_private_file_is_refused_by_the_scan(compiler, secret, way):
     assert CANARY not in result.log + str(result.diagnostics)
 
 
+@pytest.mark.by_default(5)
 @pytest.mark.parametrize("way", reaching(Path("/x")))
 def test_a_private_file_is_hidden_by_the_sandbox_alone(anew, secret, way, monkeypatch):
     if sandbox.probe_level() is not SandboxLevel.LANDLOCK_SECCOMP:
@@ -420,6 +422,7 @@ def test_a_private_file_is_hidden_by_the_sandbox_alone(anew, secret, way, monkey
     assert CANARY.encode() not in result.cubin
 
 
+@pytest.mark.thorough
 def test_headers_of_the_toolchain_may_be_included(compiler):
     includes = '#include <cute/atom/mma_atom.hpp>\n#include "cutlass/numeric_types.h"\n#include <cuda/std/limits>'
     assert compiler.compile(parse(with_line(includes))).status is Status.PASSED
@@ -432,6 +435,7 @@ def test_headers_of_the_toolchain_may_be_included(compiler):
     assert (first.line, first.message) == (13, 'cannot open source file "vector"')
 
 
+@pytest.mark.thorough
 def test_the_server_recovers_from_kill_9(own):
     own.warm()
     server = own._servers.first._process.pid

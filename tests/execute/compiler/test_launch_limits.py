@@ -36,6 +36,7 @@ def _bounds(compiler: Compiler, head: str) -> LaunchBounds:
     return read_launch_bounds(made.cubin)[made.lowered["f"]]
 
 
+@pytest.mark.thorough
 def test_the_cubin_of_every_architecture_shows_the_bounds(compiler: Compiler) -> None:
     clusters = KNOWN[compiler.arch].arch not in ("sm_80", "sm_86", "sm_89")
     assert _bounds(compiler, "") == LaunchBounds()

@@ -22,6 +22,7 @@ WAYS = {
 }
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize(("statements", "talks"), WAYS.values(), ids=list(WAYS))
 def test_how_blocks_can_communicate(shared: SharedTools, statements: str, talks: bool) -> None:
     assert blocks_communicate(shared.compiler().compile(parse(relu(statements))).sass) is talks

@@ -118,6 +118,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_in_the_gemm_are_named(harness: Harness, rng: np.random.Generator, name: str) -> None:
     mistake = MISTAKES[name]
@@ -359,6 +360,7 @@ def operand(rng: np.random.Generator, extents: tuple[int, int], dtype: str) -> n
     return values.astype(np.float16) if dtype == "float16" else values
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("name", SHAPES)
 def test_products_of_every_shape(harness: Harness, rng: np.random.Generator, name: str) -> None:
     shape = SHAPES[name]
@@ -565,6 +567,7 @@ HANDOVERS: Mapping[str, Mistake] = {
 }  # fmt: skip
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("name", HANDOVERS)
 def test_mistakes_at_named_barriers_are_named(harness: Harness, name: str) -> None:
     mistake = HANDOVERS[name]

@@ -216,6 +216,7 @@ def source_of(bug: Bug) -> str:
     )
 
 
+@pytest.mark.by_default(12)
 @pytest.mark.parametrize("name", BUGS)
 def test_the_instrumented_run_names_the_bug(harness: Harness, name: str) -> None:
     bug = BUGS[name]

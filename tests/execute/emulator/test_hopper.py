@@ -94,6 +94,7 @@ def product(
     return done, np.allclose(got, a @ b.T, rtol=2**-7, atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_static_arrays_of_another_kernel_do_not_hide_what_a_descriptor_means(harness: Harness) -> None:
     """The arrays take 40 KiB, the tiles 88 KiB of dynamic shared memory: 18 bits of an address tell them apart."""
     other = "\n__global__ void other(float* out) {\n  __shared__ float table[10240];\n  table[threadIdx.x] = 1.0f;\n"
@@ -132,6 +133,7 @@ PIPELINE_MISTAKES = {
 }  # fmt: skip
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "mistake",

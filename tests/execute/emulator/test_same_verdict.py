@@ -44,6 +44,7 @@ def _said(trial: Trial) -> str:
     return f"{trial.status}\n{evidence(trial)}"
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
 @pytest.mark.parametrize("name", [n if n in DEFAULT else pytest.param(n, marks=pytest.mark.thorough) for n in KERNELS])
 def test_one_processor_and_two_say_the_same(bench: Bench, name: str, request: pytest.FixtureRequest) -> None:

@@ -167,6 +167,7 @@ print(json.dumps({"class": classify(graph).name, **{name: prompt.text for name, 
 """
 
 
+@pytest.mark.thorough
 def test_a_family_is_a_problem_a_registration_and_an_exemplar(tmp_path):
     """Three new files and no other: the problem is listed, its class is found, its menu and exemplar are in prompts."""
     package = tmp_path / "cutegen_core"

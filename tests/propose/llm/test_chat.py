@@ -181,6 +181,7 @@ def packed(body, kind="text/event-stream", coding="gzip"):
     return play.Answer((body,), headers=(("Content-Type", kind), ("Content-Encoding", coding)))
 
 
+@pytest.mark.by_default(10)
 @pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [

@@ -95,6 +95,7 @@ def first_call(state):
 # ---- the server has nothing for us: the session is interrupted, says why, and goes on when it is told to
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize(
     ("answer", "said", "charged", "requests"),
     [

@@ -32,6 +32,7 @@ def test_a_reference_drawn_at_random_is_refused_by_name_or_right(
     assert_right(case, variants if seed >= FEW else variants[-1:], case.workloads, shared, tmp_path)
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize(
     "forward",
     [
@@ -61,6 +62,7 @@ def test_sizes_that_are_computed_know_themselves_at_every_workload() -> None:
 HALVES, AWKWARD = {"N": 2, "R": 16, "C": 64}, {"N": 3, "R": 17, "C": 65}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", ["half", pytest.param("bfloat16", marks=pytest.mark.thorough)])
 def test_a_sum_of_halves_that_another_kernel_divides_is_more_than_they_hold(
     dtype: str, shared: SharedTools, tmp_path: Path
@@ -82,6 +84,7 @@ def test_a_sum_of_halves_that_a_product_reads_is_more_than_they_hold(
     assert_right(made, kernels if every else kernels[:1], made.workloads, shared, tmp_path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", ["half", pytest.param("bfloat16", marks=pytest.mark.thorough)])
 def test_a_half_equals_the_same_one_that_came_through_memory(dtype: str, shared: SharedTools, tmp_path: Path) -> None:
     """No row has a larger place than the largest one, and one of them has as large a one."""
@@ -93,6 +96,7 @@ def test_a_half_equals_the_same_one_that_came_through_memory(dtype: str, shared:
     assert_right(made, (first, last), made.workloads, shared, tmp_path)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     ("forward", "lines"),
     [

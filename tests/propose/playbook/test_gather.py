@@ -80,6 +80,7 @@ def test_the_menu_and_its_kernels_plan_for_every_workload(name: str, shared: Sha
         assert kernel.numerics.deterministic is (name != "gather_mean_backward")
 
 
+@pytest.mark.by_default(8)
 @pytest.mark.parametrize(("name", "before", "after"), ALIKE)
 def test_what_only_looks_alike_is_not_taken_for_it(
     name: str, before: str, after: str, shared: SharedTools, tmp_path: Path
@@ -93,6 +94,7 @@ def test_what_only_looks_alike_is_not_taken_for_it(
     assert levels_of(graph, reference.signature(own)) == ()
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize(("name", "level"), BY_DEFAULT.items())
 def test_a_variant_is_right_on_awkward_workloads(name: str, level: str, shared: SharedTools, tmp_path: Path) -> None:
     problem = load(name)

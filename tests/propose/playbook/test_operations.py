@@ -230,6 +230,7 @@ def test_every_pointwise_operation_has_a_rule() -> None:
     assert pointwise - {*RULES, *UNARY, *BINARY} == NO_RULE
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("name", POINTWISE)
 def test_pointwise_operations_are_right(name: str, shared: SharedTools, tmp_path: Path) -> None:
     made = case(POINTWISE[name], {"R": 6, "C": 32}, {"R": 5, "C": 13})
@@ -237,6 +238,7 @@ def test_pointwise_operations_are_right(name: str, shared: SharedTools, tmp_path
     assert_right(made, naive, made.workloads[1:], shared, tmp_path)
 
 
+@pytest.mark.by_default(6)
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", [*list(OTHERS)[:-1], pytest.param("the largest of a row", marks=pytest.mark.thorough)])
 def test_other_operations_are_right(name: str, every: bool, shared: SharedTools, tmp_path: Path) -> None:
@@ -248,6 +250,7 @@ def test_other_operations_are_right(name: str, every: bool, shared: SharedTools,
     assert_right(made, kernels, workloads, shared, tmp_path)
 
 
+@pytest.mark.by_default(6)
 @pytest.mark.parametrize("name", FORMS)
 def test_further_forms_are_right(name: str, shared: SharedTools, tmp_path: Path) -> None:
     made = case(FORMS[name], {"R": 32, "C": 32}, {"R": 18, "C": 18})

@@ -107,6 +107,7 @@ ONE_LEVEL: dict[tuple[str, str], dict[str, int]] = {("linear, scaled, relu", "ti
 COMPILED = ("broadcast rows and columns", "softmax", "log-softmax over the middle", "linear, scaled, relu")
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     "case", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.thorough) for name in CASES]
 )
@@ -117,6 +118,7 @@ def test_every_variant_is_right_on_awkward_shapes(case: str, shared: SharedTools
     assert_right(CASES[case], variants, awkward, shared, tmp_path, compiled=case in COMPILED)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(("case", "level"), list(ONE_LEVEL))
 def test_one_variant_is_right_at_both_workloads(case: str, level: str, shared: SharedTools, tmp_path: Path) -> None:
     assert_level_right(CASES[case], level, ONE_LEVEL[case, level], shared, tmp_path)

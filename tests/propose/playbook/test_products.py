@@ -118,6 +118,7 @@ def test_the_menu_follows_types_sizes_and_device(
     assert [v.name for v in variants_of(case, shared, tmp_path, target)] == ["naive", "tiled", *names]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("operand", "params"),
     [

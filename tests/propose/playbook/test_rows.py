@@ -216,6 +216,7 @@ ONE_LEVEL: dict[tuple[str, str], dict[str, int]] = {
 part of that of warp groups, for sizes that are no whole vectors, too."""
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     "case", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.thorough) for name in CASES]
 )
@@ -224,6 +225,7 @@ def test_every_variant_is_right_at_both_workloads(case: str, shared: SharedTools
     assert_right(one, variants_of(one, shared, tmp_path), one.workloads, shared, tmp_path)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     ("case", "level"),
     [pytest.param(*one, marks=pytest.mark.thorough if one[1] == "tensor cores" else ()) for one in ONE_LEVEL],

@@ -112,6 +112,7 @@ def assert_right(
         assert [c.wrong for c in reference.compare(workload, 1, outputs)] == [0, 0], (variant.name, name)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", MENUS)
 def test_the_last_variant_is_right_on_awkward_workloads(name: str, shared: SharedTools, tmp_path: Path) -> None:
     problem = load(name)

@@ -48,6 +48,7 @@ def case(results: str, *special: Values) -> Problem:
     return replace(made, workloads=(*made.workloads, *more))
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", STABLE)
 def test_rows_are_in_pytorchs_order(name: str, every: bool, shared: SharedTools, tmp_path: Path) -> None:
@@ -62,6 +63,7 @@ def test_what_is_made_of_an_order_is_right(name: str, shared: SharedTools, tmp_p
     assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads, shared, tmp_path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("run", [pytest.param(4096, marks=pytest.mark.thorough), 256])
 def test_a_row_of_any_length_is_sorted(run: int, shared: SharedTools, tmp_path: Path) -> None:
     """In shared memory, or in runs that are joined."""

@@ -33,6 +33,7 @@ INPUTS = {
 }  # fmt: skip
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(
     "form", [pytest.param(form, marks=() if k % 2 else pytest.mark.thorough) for k, form in enumerate(FORMS)]

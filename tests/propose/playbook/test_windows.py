@@ -156,6 +156,7 @@ ONE_LEVEL: dict[tuple[str, str], dict[str, int]] = {
 COMPILED = ("2D, grouped", "2D, float16", "transposed 1D", "transposed 3D", "3D, deep", "depthwise 2D", "largest 3D")
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     "case", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.thorough) for name in CASES]
 )
@@ -165,12 +166,14 @@ def test_every_variant_is_right_for_another_workload(case: str, shared: SharedTo
     assert_right(CASES[case], variants, CASES[case].workloads, shared, tmp_path, compiled=case in COMPILED)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", FORMS)
 def test_further_forms_are_right(name: str, shared: SharedTools, tmp_path: Path) -> None:
     made = FORMS[name]
     assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[1:], shared, tmp_path)
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(("case", "level"), list(ONE_LEVEL))
 def test_one_variant_is_right_at_both_workloads(case: str, level: str, shared: SharedTools, tmp_path: Path) -> None:
     assert_level_right(CASES[case], level, ONE_LEVEL[case, level], shared, tmp_path)
@@ -292,6 +295,7 @@ def test_what_is_missing_is_said(forward: str, reason: str, shared: SharedTools,
         variants_of(case, shared, tmp_path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "case", [pytest.param(name, marks=() if name == "depthwise 2D" else pytest.mark.thorough) for name in COMPILED]
 )

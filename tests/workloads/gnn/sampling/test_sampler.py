@@ -50,6 +50,7 @@ def drawn_positions(kind, degree, fanout, batches):
     return np.array([sampler.sample(np.array([0]), batch).nodes[1:] - 1 for batch in range(batches)])
 
 
+@pytest.mark.by_default(4)
 @BOTH
 @pytest.mark.parametrize(
     ("degree", "fanout", "batches"),

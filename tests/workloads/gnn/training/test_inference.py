@@ -19,6 +19,7 @@ BLOCKS = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_accuracy_on_the_block_model(tmp_path):
     train_small(**BLOCKS, checkpoint=str(tmp_path))
     result = infer.infer(open_small(**BLOCKS, checkpoint=str(tmp_path), task=Task.INFER))

@@ -29,6 +29,7 @@ def weights(folder):
     return checkpoint.read_checkpoint(str(folder), 1).model
 
 
+@pytest.mark.thorough
 def test_two_ranks_learn_what_one_process_learns(tmp_path):
     """The same losses and, after two epochs of updates, the same weights: so the same gradients in every batch."""
     one, two = tmp_path / "one", tmp_path / "two"
