@@ -201,8 +201,10 @@ def _what(got: Array, want: Array, poison: Mask) -> str:
 
 
 def _or_written(got: Array) -> str:
-    """Add what else such elements can be: whole numbers, which a kernel may write, too."""
-    return "" if got.dtype.kind == "f" else f", or {int(got.reshape(-1)[0])}, which outputs hold before a run"
+    """Add what else such elements can be: a kernel may write such numbers, too."""
+    if got.dtype.kind == "f":
+        return ", or made of a local variable that was never set, which the emulator fills with the same NaN"
+    return f", or {int(got.reshape(-1)[0])}, which outputs hold before a run"
 
 
 def _close(got: Array, want: Array) -> str:

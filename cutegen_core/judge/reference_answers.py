@@ -165,7 +165,10 @@ def _number(value: object) -> int | float | bool:
 
 def _node(data: Message) -> Node:
     args, kwargs = tuple(_operand(v) for v in data["args"]), {k: _operand(v) for k, v in data["kwargs"].items()}
-    return Node(_string(data["name"]), _string(data["op"]), args, kwargs, _shape(data["shape"]), _string(data["dtype"]))
+    line = data["line"]
+    _require(type(line) is int and line >= 0, "a line that is no number")
+    name, op, shape, dtype = _string(data["name"]), _string(data["op"]), _shape(data["shape"]), _string(data["dtype"])
+    return Node(name, op, args, kwargs, shape, dtype, line)
 
 
 def _operand(value: Any) -> Operand:  # noqa: ANN401 - JSON

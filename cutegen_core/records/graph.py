@@ -24,6 +24,7 @@ class Node:
         op: "aten.relu", "aten.mm", ... without overload; "input" for a tensor of the signature.
         args: positional operands as traced; `Ref` for tensors.
         shape, dtype: of the (first) result.
+        line: the line of the reference's file that it comes from; 0 if that is not known.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Node:
     kwargs: Mapping[str, Operand]
     shape: tuple[int, ...]
     dtype: str
+    line: int = field(default=0, compare=False)
 
     def argument(self, position: int, keyword: str = "") -> Operand:
         """Return the operand at a position or under a keyword, None if it was left out."""

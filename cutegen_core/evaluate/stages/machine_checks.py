@@ -73,16 +73,22 @@ def may_run(plan: PlannedKernel, code: CompileResult, device: Device) -> bool:
 def _describe_differences(kernel: KernelFile, machine: CompileResult) -> StageFailure:
     """Name the macros that the GPU's and the emulator's compiler read differently, each with its line."""
     lines = read_names(kernel).lines
-    text = (
-        "'{}' is a macro of the compilers or their headers, and the GPU's and the emulator's differ: the kernel that "
-        "is tested here would not be the one that runs there. Use another name, or write what is meant"
-    )
-    hidden = "the file switches off warnings of the compiler that show whether both compilers read the same code"
     found = tuple(
-        Diagnostic(lines.get(n, 0), "error", hidden if n == SUPPRESSED else text.replace("{}", n), "macros")
+        Diagnostic(lines.get(n, 0), "error", _difference(n), "macros")
         for n in sorted(machine.differing, key=lambda n: (lines.get(n, 1 << 30), n))
     )
     return StageFailure(Status.REJECTED, found[0].message, found)
+
+
+def _difference(name: str) -> str:
+    if name == SUPPRESSED:
+        return "the file switches off warnings of the compiler that show whether both compilers read the same code"
+    if not name.isascii():
+        return f"'{name}' has letters that NVRTC knows in no name: use those of ASCII"
+    return (
+        f"'{name}' is a macro of the compilers or their headers, and the GPU's and the emulator's differ: the kernel "
+        "that is tested here would not be the one that runs there. Use another name, or write what is meant"
+    )
 
 
 def _arguments(

@@ -41,7 +41,7 @@ HARMLESS = frozenset((
     "CUTLASS_NOT_IMPLEMENTED", "CUTLASS_GCC_UNREACHABLE",
 ))  # fmt: skip
 """Macros of both compilers that mean the same although they are spelled differently."""
-ONLY_CALLED = frozenset(("clock", "__assume"))
+ONLY_CALLED = frozenset(("clock", "__assume", "__builtin_assume"))
 """Macros of one compiler that stand for functions of the other; harmless outside of conditions."""
 
 

@@ -14,13 +14,19 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import fx
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
@@ -28,7 +34,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from cutegen_core.judge.reference_process.loading.fake_modules import converted_anew
-from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate, tensor_spec
+from cutegen_core.judge.reference_process.loading.live import (
+    Live,
+    code_name,
+    describe,
+    dtype_name,
+    instantiate,
+    tensor_spec,
+)
 from cutegen_core.judge.reference_process.reduction import Cost, Forward, ForwardCall
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
@@ -119,12 +132,24 @@ def trace(source: str, origin: str) -> Graph:
                 return live.call(dict(zip(names, tensors, strict=True)))
 
         try:
-            traced = make_fx(forward, tracing_mode="fake", pre_dispatch=True, _allow_non_fake_inputs=True)(
-                *live.tensors.values()
-            )
+            traced = make_fx(
+                forward, tracing_mode="fake", pre_dispatch=True, _allow_non_fake_inputs=True, record_stack_traces=True
+            )(*live.tensors.values())
         except Exception as error:  # noqa: BLE001 - a file that cannot be traced still loads; the reason is the answer
-            return Graph(reason=describe(error, origin))
-    return _GraphReader(names).read(traced)
+            return Graph(reason=_described(error, origin))
+    return _GraphReader(names, code_name(origin)).read(traced)
+
+
+def _described(error: Exception, origin: str) -> str:
+    """Describe what ended a trace; values that decide a shape or a branch in plain words."""
+    said = describe(error, origin)
+    where = said.partition(": ")[0]
+    if isinstance(error, DynamicOutputShapeException):
+        returned = f"the shape of what '{error.func.overloadpacket}' returns"
+        return f"{where}: {returned} depends on a tensor's values; write it with a mask and torch.where"
+    if isinstance(error, DataDependentOutputException):
+        return f"{where}: a number or a branch depends on a tensor's values; write it with torch.where"
+    return said
 
 
 class _EverySlice(TorchFunctionMode):
@@ -179,8 +204,9 @@ def _consumed(entry: object) -> int:
 class _GraphReader:
     """Converts a traced module to plain records."""
 
-    def __init__(self, inputs: list[str]) -> None:
+    def __init__(self, inputs: list[str], code_name: str) -> None:
         self._inputs = inputs
+        self._frame = re.compile(rf'File "{re.escape(code_name)}", line (\d+)')
         self._names: dict[str, str] = {}
 
     def read(self, traced: fx.GraphModule) -> Graph:
@@ -210,7 +236,9 @@ class _GraphReader:
         shape, dtype = _result(node.meta.get("val"))
         args = tuple(self._operand(a) for a in node.args)
         kwargs = {k: self._operand(v) for k, v in node.kwargs.items() if k not in ("device", "pin_memory", "layout")}
-        return Node(self._names[node.name], _operation(node), args, kwargs, shape, dtype)
+        lines = self._frame.findall(node.meta.get("stack_trace") or "")
+        line = int(lines[-1]) if lines else 0
+        return Node(self._names[node.name], _operation(node), args, kwargs, shape, dtype, line)
 
     def _operand(self, value: Any) -> Operand:  # noqa: ANN401 - whatever fx records
         if isinstance(value, fx.Node):

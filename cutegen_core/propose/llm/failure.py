@@ -35,6 +35,8 @@ def translate_error(error: Exception, settings: ModelSettings, key: Key | None) 
         return make_bad_answer(settings, "its answer is not what the API describes")
     if isinstance(error, openai.APIError):
         words = _words(error.body, key) or _scrubbed(error.message, key)
+        if _is_about_length(error, words):
+            return _too_large(settings, words)
         message = f"the server of {settings.name} broke off with an error: {words or 'no reason given'}. Try again."
         return Failure(ModelErrorKind.SERVER, message, again=True, billed=True, words=words)
     if isinstance(error, UnreadableAnswerError):
@@ -62,9 +64,8 @@ def _status_failure(error: openai.APIStatusError, settings: ModelSettings, key: 
         return Failure(
             ModelErrorKind.AUTH, f"{held} was refused ({status}). {advice}{said}", status=status, words=words
         )
-    if status == 413 or _is_about_length(error, words):
-        message = f"the prompt is too large for {settings.model}. Shorten it, or lower max_output_tokens.{said}"
-        return Failure(ModelErrorKind.TOO_LARGE, message, status=status, words=words)
+    if status == 413 or (status in (400, 422) and _is_about_length(error, words)):
+        return _too_large(settings, words, status)
     if status == 429:
         return _rate_failure(error, settings, words, said)
     if status >= 500 or status in _RETRIED_STATUS:
@@ -91,10 +92,16 @@ def _rate_failure(error: openai.APIStatusError, settings: ModelSettings, words: 
     return Failure(ModelErrorKind.RATE_LIMITED, message, not spent, status=429, retry_after_s=wait, words=words)
 
 
-def _is_about_length(error: openai.APIStatusError, words: str) -> bool:
+def _too_large(settings: ModelSettings, words: str, status: int = 0) -> Failure:
+    said = f" The server says: {words}" if words else ""
+    message = f"the prompt is too large for {settings.model}. Shorten it, or lower max_output_tokens.{said}"
+    return Failure(ModelErrorKind.TOO_LARGE, message, status=status, words=words)
+
+
+def _is_about_length(error: openai.APIError, words: str) -> bool:
     said = words.lower()
     about = "context" in said and any(word in said for word in ("length", "exceed", "maximum", "window", "size"))
-    return error.status_code in (400, 422) and (error.code == "context_length_exceeded" or about)
+    return error.code == "context_length_exceeded" or about
 
 
 def _connection_failure(error: Exception, settings: ModelSettings) -> Failure:

@@ -9,6 +9,7 @@ A reference it cannot do raises NotInPlaybook, which says what is missing and wh
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -36,11 +37,14 @@ __all__ = [
     "Variant",
     "cover",
     "cute_features",
+    "defect",
     "menu",
     "propose",
     "redirect",
     "understood",
 ]
+
+_log = logging.getLogger(__name__)
 
 
 @deep()
@@ -86,19 +90,32 @@ class Coverage(NamedTuple):
     missing: str = ""
 
 
+def defect(error: Exception) -> NotInPlaybook:
+    """Return what to say of an error that nobody foresaw, which is logged: it costs one reference, and no other."""
+    _log.error("the playbook failed", exc_info=error)
+    return NotInPlaybook(
+        f"the playbook failed on this reference: {type(error).__name__}: {error}. That is a defect of the workbench; "
+        "please report it with the file"
+    )
+
+
 @deep()
 def cover(graph: Graph, signature: Signature, target: Target = ANY, others: Sequence[Traced] = ()) -> Coverage:
     """Return which families recognise a reference, or why none does."""
     try:
         kernels = tuple(name for name, _ in menu(graph, signature, target, others))
+        return Coverage(_families(with_sizes(graph, signature, others), signature), kernels)
     except NotInPlaybook as reason:
         unknown = operations_without_rule(graph)
         return Coverage(missing=f"no rule for {', '.join(unknown)}" if unknown else str(reason).partition(";")[0])
-    sized = with_sizes(graph, signature, others)
-    if _whole(sized, signature):
-        return Coverage(("serving" if serving.levels_of(sized, signature) else "gather",), kernels)
-    regions = _plan(sized, signature, spread).regions
-    return Coverage(tuple(dict.fromkeys(region.kind.value for region in regions)), kernels)
+    except Exception as error:  # noqa: BLE001 - of a folder of references, the others are still listed
+        return Coverage(missing=str(defect(error)))
+
+
+def _families(graph: Graph, signature: Signature) -> tuple[str, ...]:
+    if _whole(graph, signature):
+        return ("serving" if serving.levels_of(graph, signature) else "gather",)
+    return tuple(dict.fromkeys(region.kind.value for region in _plan(graph, signature, spread).regions))
 
 
 def _whole(graph: Graph, signature: Signature) -> Sequence[ServingLevel]:

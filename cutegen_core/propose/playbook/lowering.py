@@ -7,7 +7,7 @@ what writes to its operand where the operand is read by another name afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cutegen_core.propose.playbook.call import COVERED, OperationCall, not_in_playbook
 from cutegen_core.propose.playbook.graphs.in_place import needed, seen_writes, with_whole_writes
@@ -45,31 +45,39 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
     values: dict[str, Value] = {}
     counted, refused = needed(graph), seen_writes(graph)
     for node in graph.nodes:
-        rule = ops.name(node)
-        if node.name in refused:
-            raise not_in_playbook(f"'{node.op}' of what is read by another name, too,")
-        if node.name not in counted:
-            continue
-        if node.op == "input" and node.name in names:
-            values[node.name] = load(node.name, node.dtype, node.shape)
-        elif node.op == "constant":
-            values[node.name] = _constant(node, graph.constants.get(node.name, ()))
-        elif rule in SEVERAL:
-            call = _checked(OperationCall(node, values))
-            values.update(SEVERAL[rule](call))
-            refuse_unread(call)
-        elif node.op != "input":
-            values[node.name] = value = _value(rule, _checked(OperationCall(node, values)))
-            if not fits(value.dims, node.shape):
-                shapes = f"{list(map(int, value.sizes))} instead of {list(map(int, node.shape))}"
-                raise not_in_playbook(f"this form of '{node.op}', for which its rule has the shape {shapes},")
-            _name_sizes(node, value)
+        try:
+            if node.name in refused:
+                raise not_in_playbook(f"'{node.op}' of what is read by another name, too,")
+            if node.op == "input" and node.name in names and node.name in counted:
+                values[node.name] = load(node.name, node.dtype, node.shape)
+            elif node.op != "input" and node.name in counted:
+                values.update(_results(node, graph, values))
+        except NotInPlaybook as reason:
+            raise NotInPlaybook(f"line {node.line}: {reason}" if node.line else str(reason)) from reason
     if any(0 in node.shape for node in graph.nodes if node.name in graph.outputs):
         raise not_in_playbook("an output without elements")
     missing = [name for name in graph.outputs if name not in values]
     if missing:
         raise NotInPlaybook(f"the output '{missing[0]}' is not a plain tensor value; {COVERED}")
     return tuple(values[name] for name in graph.outputs)
+
+
+def _results(node: Node, graph: Graph, values: Mapping[str, Value]) -> Mapping[str, Value]:
+    """Return what an operation or a constant is; of an operation with several results, by the names of these."""
+    rule = ops.name(node)
+    if node.op == "constant":
+        return {node.name: _constant(node, graph.constants.get(node.name, ()))}
+    call = _checked(OperationCall(node, values))
+    if rule in SEVERAL:
+        results = SEVERAL[rule](call)
+        refuse_unread(call)
+        return results
+    value = _value(rule, call)
+    if not fits(value.dims, node.shape):
+        shapes = f"{list(map(int, value.sizes))} instead of {list(map(int, node.shape))}"
+        raise not_in_playbook(f"this form of '{node.op}', for which its rule has the shape {shapes},")
+    _name_sizes(node, value)
+    return {node.name: value}
 
 
 def _checked(call: OperationCall) -> OperationCall:

@@ -6,7 +6,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from cutegen_core.propose.playbook import NotInPlaybook, Target, Variant, cute_features, propose, redirect, understood
+from cutegen_core.propose.playbook import (
+    NotInPlaybook,
+    Target,
+    Variant,
+    cute_features,
+    defect,
+    propose,
+    redirect,
+    understood,
+)
 from cutegen_core.propose.port import Answer, Declined, Finished, Proposal, ProposalRequest, WantsStudy, Width
 from cutegen_core.records.candidate import Author, content_key
 from cutegen_core.records.decision import StudyKind
@@ -40,7 +49,12 @@ class PlaybookProposer:
 def kernels_for(request: ProposalRequest) -> tuple[Variant, ...]:
     """Return the playbook's kernels for a request's device and problem; raise NotInPlaybook."""
     target = Target(request.device, request.problem.allow)
-    return propose(request.graph, request.signature, request.problem.name, target, request.others)
+    try:
+        return propose(request.graph, request.signature, request.problem.name, target, request.others)
+    except NotInPlaybook:
+        raise
+    except Exception as error:
+        raise defect(error) from error
 
 
 def _redirected(request: ProposalRequest, variants: Sequence[Variant]) -> Answer:

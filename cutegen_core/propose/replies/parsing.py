@@ -87,7 +87,11 @@ def parse_reply(reply: str, base: str | None) -> ParsedReply | UnparsedReply:
         reason = f"block {found.unclosed} is not complete: it needs SEARCH, =======, and REPLACE lines of its own"
         return UnparsedReply(f"{reason}. Was the reply cut off? Nothing was changed.", patch_failed=True)
     if not blocks:
-        return UnparsedReply(_LOOKED_FOR)
+        return UnparsedReply(
+            _LOOKED_FOR if text.strip() else "the reply is empty; a call of a tool is no text, and no tool is offered"
+        )
+    if current is None and not found.blocks:
+        return UnparsedReply("the reply is a diff, but there is no kernel to apply it to: write the whole kernel file")
     if current is None:
         return UnparsedReply("the reply holds SEARCH/REPLACE blocks, but there is no current kernel to apply them to")
     source = apply_blocks(blocks, current)

@@ -142,7 +142,7 @@ def _strategy(name: str, problem: Problem) -> str:
     """Draw the choice of the strategies that can begin with the problem; a single one is no choice."""
     keys = strategies_for(problem)
     if len(keys) == 1:
-        return keys[0]
+        return _wanted("strategy", keys)
     key = f"new-strategy-{name}"
     ui_state.keep_among(key, keys, _wanted("strategy", keys))
     return st.selectbox("Strategy", keys, format_func=lambda key: STRATEGIES[key].title, key=key)
@@ -194,9 +194,20 @@ def _role_key(role: Role, proposer: AnsweredBy, name: str) -> str:
 
 
 def _wanted(name: str, options: Sequence[str]) -> str:
-    """Return what the address asks for under this name (`?strategy=astra`), else the first option."""
+    """Return what the address asks for under this name (`?strategy=astra`), else the first option, and say so."""
+    return _asked_for(name, options, options[0])
+
+
+def _asked_for(name: str, options: Sequence[str], otherwise: str) -> str:
     wanted = address.get(name)
-    return next((option for option in options if option == wanted), options[0])
+    if wanted in options:
+        return wanted
+    if wanted:
+        note(
+            "warning",
+            f"The address asks for the {name} '{show_hidden(wanted)}', which there is not; {otherwise} is chosen.",
+        )
+    return otherwise
 
 
 def _roles(name: str, strategy: str, proposer: AnsweredBy) -> Mapping[Role, AnsweredBy]:
@@ -330,8 +341,7 @@ _gate_words = {
 def _problem(known: Sequence[Problem]) -> Problem:
     by_name = {problem.name: problem for problem in known}
     first = FIRST_PROBLEM if FIRST_PROBLEM in by_name else next(iter(by_name))
-    wanted = address.get("problem")
-    ui_state.keep_among("new-problem", list(by_name), wanted if wanted in by_name else first)
+    ui_state.keep_among("new-problem", list(by_name), _asked_for("problem", list(by_name), first))
     name = st.selectbox(
         "Problem",
         list(by_name),

@@ -206,6 +206,50 @@ BUGS = {
         "const_cast<float*>(x)[3] = 0.f;  // HERE", Status.INPUT_MODIFIED, "input-modified", "x", "element 3"
     ),
     "trap": Bug("if (n == 100) __trap();  // HERE", Status.RUNTIME_ERROR, "trap", "", "__trap()"),
+    "a member of what a null pointer points to": Bug(
+        "struct Pair { float a, b; };\n  Pair* none = nullptr;\n  if (threadIdx.x == 3) none->b = x[0];  // HERE",
+        MEMORY,
+        "out-of-bounds",
+        "",
+        "writes address 0x4",
+    ),
+    "code that the kernel says is never reached": Bug(
+        "if (n == 100) __builtin_unreachable();  // HERE\n  out[0] = n;",
+        Status.RUNTIME_ERROR,
+        "unreachable",
+        "",
+        "declared unreachable",
+    ),
+    "a false assumption": Bug(
+        "__builtin_assume(n != 100);  // HERE\n  out[0] = n;",
+        Status.RUNTIME_ERROR,
+        "unreachable",
+        "",
+        "declared unreachable",
+    ),
+    "an alignment that is assumed": Bug(
+        "__shared__ float tile[64];\n  tile[threadIdx.x] = n;\n  __syncthreads();\n"
+        "  auto four = (float const*)__builtin_assume_aligned(tile + 1, 16);  // HERE\n"
+        "  out[threadIdx.x] = four[threadIdx.x / 2];",
+        MEMORY,
+        "misaligned",
+        "tile",
+        "multiple of 16 bytes",
+    ),
+    "a function without its return": Bug(
+        "auto one = [](int i) -> int { if (i != 100) return 1; };  // HERE\n  out[0] = one(n);",
+        Status.RUNTIME_ERROR,
+        "missing-return",
+        "",
+        "ends without a return",
+    ),
+    "a shift by more bits than there are": Bug(
+        "out[0] = 1u << (n - 60);  // HERE",
+        Status.RUNTIME_ERROR,
+        "shift",
+        "",
+        "'unsigned int' by 40 bits",
+    ),
     "assertion": Bug("assert(n != 100);  // HERE", Status.RUNTIME_ERROR, "assert", "", "n != 100"),
 }
 
@@ -291,6 +335,43 @@ def test_the_plain_run_sees_a_modified_input(harness: Harness) -> None:
     ran = harness.run(source, {"x": np.zeros(4, np.float32)}, {}, one("main_kernel", 1, 1, "x:float32"))
     assert ran.status is Status.INPUT_MODIFIED
     assert (ran.finding.variable, ran.finding.line) == ("x", line_of(source, MARK))
+
+
+@pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"])
+@pytest.mark.parametrize("access", ["*none = 1.f", "out[1] = *none", "take(*none)"])
+def test_an_access_through_a_null_pointer_is_no_success(harness: Harness, access: str, checked: bool) -> None:
+    """A compiler takes it for code that is never reached, and leaves out what leads there; a GPU's compiler traps."""
+    body = (
+        "__device__ void take(float& value) { value = 1.f; }\n__global__ void main_kernel(float* out, int n) {\n"
+        f"  float* none = nullptr;\n  if (n == 100) {access};\n  out[0] = 1.f;\n}}\n"
+    )
+    plan = one("main_kernel", 1, 1, "out:float32", 100)
+    ran = harness.run(kernel("main_kernel", body), {}, {"out": np.zeros(2, np.float32)}, plan, checked=checked)
+    assert ran.status in (MEMORY, Status.RUNTIME_ERROR), ran.executed.message
+
+
+def test_a_local_variable_that_was_never_set_is_no_number(harness: Harness) -> None:
+    """Compilers may take anything for it, for example what makes the result right."""
+    body = (
+        "__global__ void main_kernel(float* out, int n) {\n  float sum[4];\n  int first;\n  if (n == 0) first = 0;\n"
+        "  for (int i = 0; i < 4; ++i) sum[i] += i;\n  out[0] = sum[2];\n  out[1] = first;\n}\n"
+    )
+    plan = one("main_kernel", 1, 1, "out:float32", 100)
+    ran = harness.run(kernel("main_kernel", body), {}, {"out": np.zeros(2, np.float32)}, plan)
+    assert np.isnan(ran.outputs["out"][0])
+    assert ran.outputs["out"][1] < -1e9
+
+
+def test_numbers_that_no_integer_holds_are_converted_as_a_gpu_does(harness: Harness) -> None:
+    """PTX ISA, cvt: to the nearest number of the integer type, NaN to 0."""
+    x = np.array([1e20, -1e20, np.nan, -7.9, np.inf], np.float32)
+    body = (
+        "__global__ void main_kernel(float const* x, float* out, int n) {\n"
+        "  for (int i = 0; i < n; ++i) { out[i] = (int)x[i]; out[n + i] = (unsigned)x[i]; }\n}\n"
+    )
+    plan = one("main_kernel", 1, 1, "x:float32", "out:float32", 5)
+    ran = harness.run(kernel("main_kernel", body), {"x": x}, {"out": np.zeros(10, np.float32)}, plan)
+    assert list(ran.outputs["out"]) == [2.0**31, -(2.0**31), 0, -7, 2.0**31, 2.0**32, 0, 0, 0, 2.0**32]
 
 
 @pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"])

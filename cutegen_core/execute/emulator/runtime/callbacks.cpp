@@ -179,6 +179,14 @@ struct TypeMismatch {
   const TypeDescriptor* type;
   uint8_t log_alignment, kind;
 };
+struct AlignmentAssumption {
+  SourceLocation location, assumption;
+  const TypeDescriptor* type;
+};
+struct ShiftOutOfBounds {
+  SourceLocation location;
+  const TypeDescriptor *value, *count;
+};
 struct OutOfBounds {
   SourceLocation location;
   const TypeDescriptor *array, *index;
@@ -200,6 +208,33 @@ void __ubsan_handle_out_of_bounds(OutOfBounds* data, uintptr_t index) {
                data->array->name);
 }
 void __ubsan_handle_out_of_bounds_abort(OutOfBounds* data, uintptr_t index) { __ubsan_handle_out_of_bounds(data, index); }
-void __ubsan_handle_alignment_assumption() {}
+void __ubsan_handle_shift_out_of_bounds(ShiftOutOfBounds* data, uintptr_t, uintptr_t count) {
+  runner::at_frames(EMU_CALLER, EMU_FRAME);
+  runner::at_line((int)data->location.line, data->location.file, (int)data->location.column);
+  runner::fail("RUNTIME_ERROR", "shift", "", "shifts a value of type %s by %ld bits", data->value->name, (long)(int)count);
+}
+void __ubsan_handle_shift_out_of_bounds_abort(ShiftOutOfBounds* data, uintptr_t value, uintptr_t count) {
+  __ubsan_handle_shift_out_of_bounds(data, value, count);
+}
+void __ubsan_handle_alignment_assumption(AlignmentAssumption* data, uintptr_t address, uintptr_t alignment, uintptr_t offset) {
+  runner::at_frames(EMU_CALLER, EMU_FRAME);
+  runner::at_line((int)data->location.line, data->location.file, (int)data->location.column);
+  const char* const name = runner::name_at(address);
+  runner::fail("MEMORY_ERROR", "misaligned", name, "assumes that %s lies at a multiple of %lu bytes, and it does not",
+               name[0] ? name : "memory", alignment);
+}
+void __ubsan_handle_alignment_assumption_abort(AlignmentAssumption* data, uintptr_t address, uintptr_t alignment, uintptr_t offset) {
+  __ubsan_handle_alignment_assumption(data, address, alignment, offset);
+}
+void __ubsan_handle_builtin_unreachable(SourceLocation* place) {
+  runner::at_frames(EMU_CALLER, EMU_FRAME);
+  runner::at_line((int)place->line, place->file, (int)place->column);
+  runner::fail("RUNTIME_ERROR", "unreachable", "", "the kernel reached a place it declared unreachable");
+}
+void __ubsan_handle_missing_return(SourceLocation* place) {
+  runner::at_frames(EMU_CALLER, EMU_FRAME);
+  runner::at_line((int)place->line, place->file, (int)place->column);
+  runner::fail("RUNTIME_ERROR", "missing-return", "", "a function that returns a value ends without a return");
+}
 
 }  // extern "C"

@@ -76,7 +76,8 @@
 #include "qualifiers.hpp"
 
 #define clock() ((int)clock64())  // the C library has a function of that name
-#define __assume(x) __builtin_assume(x)
+#define __builtin_assume(...) ((__VA_ARGS__) ? void() : __builtin_unreachable())
+#define __assume(...) __builtin_assume(__VA_ARGS__)
 #define __noinline__ __attribute__((noinline))
 #define __CUDA_ARCH__ 900
 #define __CUDA_ARCH_FEAT_SM90_ALL 1

@@ -61,7 +61,9 @@ runner::Index3 threadIdx, blockIdx, blockDim, gridDim;
     X(__tsan_atomic64_fetch_nand) X(__tsan_atomic64_compare_exchange_strong) \
     X(__tsan_atomic64_compare_exchange_weak) X(__tsan_atomic64_compare_exchange_val) \
     X(__ubsan_handle_type_mismatch_v1) X(__ubsan_handle_out_of_bounds) X(__ubsan_handle_alignment_assumption) \
-    X(__ubsan_handle_type_mismatch_v1_abort) X(__ubsan_handle_out_of_bounds_abort)
+    X(__ubsan_handle_type_mismatch_v1_abort) X(__ubsan_handle_out_of_bounds_abort) \
+    X(__ubsan_handle_alignment_assumption_abort) X(__ubsan_handle_builtin_unreachable) X(__ubsan_handle_missing_return) \
+    X(__ubsan_handle_shift_out_of_bounds) X(__ubsan_handle_shift_out_of_bounds_abort)
 
 #define EMU_DECLARE(NAME) void emu_alias_##NAME() __asm__(#NAME);
 extern "C" {

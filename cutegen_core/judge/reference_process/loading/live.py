@@ -141,7 +141,7 @@ def describe(error: BaseException, origin: str) -> str:
     """Describe an error raised by the file's code, with the file's line."""
     if isinstance(error, ProblemError):
         return str(error)
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == _code_name(origin)]
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == code_name(origin)]
     where = f"{origin}:{lines[-1]}" if lines else origin
     text = next(iter(str(error).strip().splitlines()), "")
     if isinstance(error, ModuleNotFoundError):
@@ -180,7 +180,7 @@ def tensor_spec(name: str, tensor: torch.Tensor, role: TensorRole, origin: str) 
 
 def _execute(source: str, origin: str) -> ModuleType:
     # make inspect.getsource work: some files read their own code, and tracebacks show their lines
-    name = _code_name(origin)
+    name = code_name(origin)
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     module = ModuleType(_MODULE_NAME)
     module.__file__ = name
@@ -190,7 +190,7 @@ def _execute(source: str, origin: str) -> ModuleType:
     return module
 
 
-def _code_name(origin: str) -> str:
+def code_name(origin: str) -> str:
     """Return a name that no file has: torch.compile would open an existing file, which the sandbox forbids."""
     return f"problem {origin}"
 

@@ -20,13 +20,30 @@ _MOVES = (torch.Tensor.to, torch.Tensor.type)
 
 @contextmanager
 def on_own_device() -> Iterator[None]:
-    """Read every GPU that code within names as torch's default device, which the code cannot change."""
-    with patch.object(torch, "set_default_device", _keep_default), _OwnDevice(torch.get_default_device()):
+    """Read every GPU that code within names as torch's default device, which the code cannot change.
+
+    What it would compile stays as it is written: a reference says what is right, and torch.compile is timed beside it.
+    """
+    with (
+        patch.object(torch, "set_default_device", _keep_default),
+        patch.object(torch, "compile", _uncompiled),
+        patch.object(torch.nn.Module, "compile", _keep_module),
+        _OwnDevice(torch.get_default_device()),
+    ):
         yield
 
 
 def _keep_default(device: object) -> None:
     """Stand for `torch.set_default_device`."""
+
+
+def _keep_module(module: torch.nn.Module, *args: object, **settings: object) -> None:
+    """Stand for `torch.nn.Module.compile`."""
+
+
+def _uncompiled(model: Any = None, **settings: object) -> Any:  # noqa: ANN401 - a function, a module, or a decorator
+    """Stand for `torch.compile`, called or as a decorator."""
+    return model if model is not None else lambda function: function
 
 
 class _OwnDevice(TorchFunctionMode):

@@ -11,14 +11,15 @@ from cutegen_core.records.operations import Flow
 
 
 def operations_without_rule(graph: Graph) -> tuple[str, ...]:
-    """Return such operations that an output is made of, as traced, each once."""
+    """Return such operations that an output is made of, as traced, each once, with the first line that has it."""
     counted = needed(graph)
     unknown = (
-        node.op
+        node
         for node in graph.nodes
         if node.name in counted
         and node.op not in ("input", "constant")
         and not any(ops.name(node) in known for known in (RULES, SEVERAL, UNARY, BINARY))
         and ops.traits(node).flow is not Flow.COPY
     )
-    return tuple(dict.fromkeys(unknown))
+    first = {node.op: node for node in reversed(list(unknown))}
+    return tuple(f"{op} (line {node.line})" if node.line else op for op, node in reversed(first.items()))

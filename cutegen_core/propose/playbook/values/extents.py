@@ -148,6 +148,12 @@ def at_most(one: Extent, other: Extent) -> Extent:
     return other if all(a >= b for a, b in seen) else combined(f"min({one.text}, {other.text})", min, one, other)
 
 
+def at_least_one(one: Extent) -> Extent:
+    """Return a size to divide by: 1 where it is nothing at one of the workloads."""
+    seen = _side_by_side(one) or [(one.size,)]
+    return one if all(size > 0 for (size,) in seen) else combined(f"max({one.text}, 1)", lambda n: max(n, 1), one)
+
+
 def agree(some: Sequence[Extent], others: Sequence[Extent]) -> bool:
     """Return whether extents are equal at every workload, as far as that is known."""
     return len(some) == len(others) and all(map(_agrees, some, others))
@@ -159,9 +165,17 @@ def fits(dims: Sequence[Extent], sizes: Sequence[int]) -> bool:
 
 
 def combined(text: str, of: Callable[..., int], *extents: Extent) -> Extent:
-    """Return what is computed of sizes, at every workload where all are known there."""
-    size, seen = of(*(extent.size for extent in extents)), _side_by_side(*extents)
-    values = tuple(of(*map(int, sizes)) for sizes in seen)
+    """Return what is computed of sizes, at every workload where all are known there.
+
+    Raises:
+        NotInPlaybook: one of them divides, and is 0 at a workload.
+    """
+    seen = _side_by_side(*extents)
+    try:
+        size = of(*(extent.size for extent in extents))
+        values = tuple(of(*map(int, sizes)) for sizes in seen)
+    except ZeroDivisionError as error:
+        raise NotInPlaybook(f"{text}, which divides by 0 at one of the workloads, is not in the playbook") from error
     none = any(extent.may_be_none for extent in extents)
     return Extent(text, SizedInt.of(size, text, values) if len(values) > 1 else size, none)
 

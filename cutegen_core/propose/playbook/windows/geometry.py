@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass, replace
 
-from cutegen_core.propose.playbook.values import ONE, Extent, combined, computed, extent
+from cutegen_core.propose.playbook.values import ONE, Extent, at_least_one, combined, computed, extent
 
 
 def total(*terms: tuple[int, Extent]) -> Extent:
@@ -24,7 +24,8 @@ def total(*terms: tuple[int, Extent]) -> Extent:
 
 
 def over(a: Extent, b: Extent) -> Extent:
-    """Return the quotient, rounded down."""
+    """Return the quotient, rounded down; where the divisor may be nothing, that of one."""
+    b = at_least_one(b)
     if b.text == "1":
         return a
     return computed(f"({{}} // {_factor(b)})", operator.floordiv, a, b)
