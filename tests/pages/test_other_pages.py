@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import sqlite3
 import sys
 from dataclasses import replace
@@ -57,6 +58,15 @@ def test_start_page_offers_the_three_ways_in(store: Store) -> None:
     assert "Continue a session · 1" in text
     assert page.selectbox(key="new-problem").value == "softmax"
     assert not page.button(key="new-start-any").disabled
+
+
+def test_a_link_to_a_problem_that_is_not_there_says_so(store: Store) -> None:
+    page = framed("start", problem="nonexistent", proposer="nobody")
+    assert page.selectbox(key="new-problem").value == "softmax"
+    said = html.unescape(shown(page))
+    assert "the problem 'nonexistent', which there is not; softmax is chosen" in said
+    assert "the proposer 'nobody', which there is not" in said
+    assert "which there is not" not in shown(framed("start", problem="relu"))
 
 
 def test_a_session_that_cannot_be_read_is_said_and_hides_no_other(

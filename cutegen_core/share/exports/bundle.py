@@ -131,6 +131,11 @@ def load(store: Store, session: str, candidate: str | None = None) -> Bundle:
         )
     key = candidate or state.best
     if key is None:
+        passed = [step.number for step in state.steps if step.status is Status.PASSED]
+        if passed:
+            raise UsageError(
+                f"no kernel of session {session} was promoted yet: promote step {passed[-1]}, which passed"
+            )
         raise UsageError(f"session {session} has no kernel that passed; `cutegen show {session}` tells why")
     step = state.step_of(key)
     trial = store.record(Trial, step.tried.trial) if step and step.tried and step.tried.trial else None

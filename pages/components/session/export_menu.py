@@ -38,7 +38,10 @@ def render_export(store: Store, view: SessionView) -> None:
         compiles = " nvcc compiles it first, if installed: a minute or two." if chosen.compiles else ""
         quiet(f"{what}{compiles} You can go on meanwhile, and ask for several; files are kept {KEPT_DAYS} days. No "
               "format contains keys.")  # fmt: skip
-        st.button("Create file", key="export-make", on_click=ui_state.noted(_ask, view, offered))
+        nothing = view.state.best is None and not chosen.of_session and not view.state.settings.imported
+        if nothing:
+            quiet("No kernel of this session was promoted yet.")
+        st.button("Create file", key="export-make", disabled=nothing, on_click=ui_state.noted(_ask, view, offered))
         export_files.render_files(store, view)
 
 

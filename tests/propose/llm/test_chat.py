@@ -194,6 +194,8 @@ def packed(body, kind="text/event-stream", coding="gzip"):
         (play.error(413, "big"), ModelErrorKind.TOO_LARGE, "Shorten it"),
         (play.error(400, "x", code="context_length_exceeded"), ModelErrorKind.TOO_LARGE, "too large"),
         (play.error(400, "maximum context length is 4096 tokens"), ModelErrorKind.TOO_LARGE, "4096"),
+        (play.Answer((b'data: {"error": {"message": "context length exceeded", "code": 400}}\n\n',)),
+         ModelErrorKind.TOO_LARGE, "Shorten it"),
         (play.Answer(status=302, headers=(("Location", "http://127.0.0.1:1/v1"),)), ModelErrorKind.SERVER, "redirects"),
         (play.web_page(), ModelErrorKind.BAD_ANSWER, "web page"),
         (play.bad_json(), ModelErrorKind.BAD_ANSWER, "not JSON"),

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from cutegen_core.propose.playbook.rules.views import position_of
-from cutegen_core.propose.playbook.values.extents import ONE, Extent, at_most
+from cutegen_core.propose.playbook.values import NotInPlaybook, SizedInt
+from cutegen_core.propose.playbook.values.extents import ONE, Extent, at_least_one, at_most, combined
+from cutegen_core.propose.playbook.windows.geometry import over
 
+SIZES = {"n": (16, 1), "(n // 2)": (8, 0)}
 N, M, LONGER = Extent("n", 8), Extent("m", 4), Extent("n1", 9)
 
 
@@ -30,3 +33,13 @@ def test_what_is_left_is_never_less_than_nothing(whole: Extent, part: Extent) ->
             assert value == expected
             assert value > 0 or left.may_be_none or eval(whole.text, {}, sizes) == 0
     assert left.size == max(whole.size - part.size, 0)
+
+
+def test_a_size_that_becomes_nothing_divides_nothing() -> None:
+    """At the second workload an image of one element is pooled to `n // 2` places."""
+    n, half = (Extent(text, SizedInt.of(values[0], text, values)) for text, values in SIZES.items())
+    assert at_least_one(n) is n
+    assert over(n, half).text == "(n // (max((n // 2), 1)))"
+    assert over(n, half).everywhere == (2, 1)
+    with pytest.raises(NotInPlaybook, match="divides by 0 at one of the workloads"):
+        combined("n % (n // 2)", lambda whole, part: whole % part, n, half)

@@ -126,6 +126,9 @@ OTHERS = {
 BY_LAST = ("counts", "windows")
 """Of these the last kernel is run by default, which takes three times as long to compile; of the others the first."""
 FORMS = {
+    "casts": (
+        "x.half().type_as(y) * 2, (x * 2).to(p.half()) + 1, x.exp().to(w.device, torch.float64), (x > 0).type_as(x)"
+    ),
     "contracted": (
         "torch.tensordot(x, y, dims=([1], [1])), torch.tensordot(x[None], y, dims=([2, 1], [1, 0])) * 2, "
         "torch.linalg.multi_dot([x, y.t(), p]), torch.linalg.multi_dot([x, y.t(), p, w])"

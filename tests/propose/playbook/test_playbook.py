@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cutegen_core.kernel import kernel_file
-from cutegen_core.propose.playbook import NotInPlaybook, Variant, menu, propose, redirect
+from cutegen_core.propose.playbook import NotInPlaybook, Variant, cover, menu, propose, redirect
 from cutegen_core.propose.playbook.proposer import PlaybookProposer
 from cutegen_core.propose.port import Attempt, Declined, Finished, Proposal, ProposalRequest, WantsStudy
 from cutegen_core.records.candidate import Author, Candidate
@@ -165,6 +166,26 @@ def test_the_menu_follows_the_class(
 def test_what_is_not_covered_is_said(op: str, message: str) -> None:
     with pytest.raises(NotInPlaybook, match=message):
         propose(*graph(op), "x")
+
+
+def test_a_refusal_names_the_line_of_the_file() -> None:
+    traced, signature = graph("aten.mode")
+    found = replace(traced, nodes=tuple(replace(node, line=12) for node in traced.nodes))
+    with pytest.raises(NotInPlaybook, match=r"line 12: 'aten\.mode' is not in the playbook"):
+        propose(found, signature, "x")
+    assert cover(found, signature).missing == "no rule for aten.mode (line 12)"
+
+
+def test_an_error_of_the_playbooks_own_costs_one_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr("cutegen_core.propose.playbook.lower", fails)
+    said = cover(*graph("aten.relu")).missing
+    assert "the playbook failed on this reference: ZeroDivisionError: by zero" in said
+    answer = PlaybookProposer().respond(request())
+    assert isinstance(answer, Finished)
+    assert "a defect of the workbench" in answer.reason
 
 
 def test_a_reference_without_a_graph_is_not_in_the_playbook() -> None:

@@ -207,11 +207,20 @@ def test_blocks_need_a_current_kernel():
     assert "no current kernel" in refused(EDIT, None).reason
 
 
+def test_a_diff_needs_a_current_kernel():
+    diff = "```diff\n--- a/k.cu\n+++ b/k.cu\n@@ -1,2 +1,2 @@\n-int x;\n+int y;\n```"
+    assert "write the whole kernel file" in refused(diff, None).reason
+
+
+def test_an_empty_reply_is_called_empty():
+    assert "the reply is empty" in refused(" \n", None).reason
+
+
 def test_a_reply_that_only_thinks_says_so():
     assert "thinking section" in refused(f"<think>\n{KERNEL}").reason
 
 
-@pytest.mark.parametrize("reply", ["", "I cannot help with that.", "```cpp\nint x;\n```", "{}", "[" * 100_000])
+@pytest.mark.parametrize("reply", ["I cannot help with that.", "```cpp\nint x;\n```", "{}", "[" * 100_000])
 def test_a_reply_without_a_kernel_says_what_was_looked_for(reply):
     failed = refused(reply)
     assert not failed.patch_failed

@@ -1,4 +1,5 @@
-"""Files that name a GPU load without one: their tensors lie where the workbench runs them."""
+"""Files that name a GPU, or compile what they compute, load without either: their tensors lie where the workbench
+runs them."""
 
 import pytest
 
@@ -42,6 +43,11 @@ NAMED = {
     "a module, to another dtype": {"moved": ".to('cuda', torch.float64).float()"},
     "a layer that takes the device": {"layer": ", device='cuda'"},
     "a block": {"before": "with torch.device('cuda'):\n    SHIFT = torch.ones(4)", "buffer": "SHIFT"},
+    "compiled": {
+        "before": "torch.compile(lambda x: x)\n@torch.compile(dynamic=True)\ndef twice(x):\n    return x * 2",
+        "moved": "\n        self.compile()",
+        "forward": "twice(self.linear(x)) + self.shift",
+    },
     "the default": {"before": "torch.set_default_device('cuda')"},
     "in forward": {"forward": "self.linear(x.cuda()) + torch.ones(4, device='cuda') * self.shift.to('cuda')"},
 }
