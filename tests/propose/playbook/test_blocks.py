@@ -50,3 +50,14 @@ def test_a_part_that_is_all_of_a_tensor_is_written(shared: SharedTools, tmp_path
     draw = {"x": "torch.randn(N, 5)", "y": "torch.randn(T)"}
     made = problem("z", {"N": 3, "T": 5}, {"N": 4, "T": 3}, lines=lines, **draw)
     assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads, shared, tmp_path)
+
+
+def test_numbers_made_of_sizes_follow_them(shared: SharedTools, tmp_path: Path) -> None:
+    """As people write edges, halves that are not equal, shares of at least one, and means by hand."""
+    forward = (
+        "x / max(C - 1, 1), x * (2.0 / C), F.pad(x, (0, (8 - C % 8) % 8)), x[:, C - C // 2 :] + 1, "
+        "x[:, : max(int(0.1 * C), 1)] * 2, F.pad(x, ((R - C) // 2, (R - C) - (R - C) // 2))"
+    )
+    made = problem(forward, {"R": 40, "C": 24}, {"R": 24, "C": 13}, lines=["R, C = x.shape"], x="torch.randn(R, C)")
+    first, *_, last = variants_of(made, shared, tmp_path)
+    assert_right(made, (first, last), made.workloads, shared, tmp_path)

@@ -108,6 +108,7 @@ class _PlanNames:
             for power in ("-0.5", "0.5", "-1"):
                 whole = _whole_of(values, float(power))
                 yield from (f"{_as_one(text)} ** {power}" for text in (self._expressions(whole) if whole else ()))
+            yield from (text for name, own in known.items() for text in _scaled(name, own, values))
             return
         if all(v < 0 for v in values):
             yield from (f"(0 - {text})" for text in self._expressions(tuple(-v for v in values)))
@@ -120,6 +121,51 @@ class _PlanNames:
             if all(y and x // y == v for x, y, v in zip(of_a, of_b, values, strict=True)):
                 yield f"({a} // {b})"
         yield from (text for text, own in _long_products(self._dimensions) if own == values)
+        wholes = {name: own for name, own in known.items() if all(isinstance(n, int) for n in own)}
+        left = {
+            tuple(x - times * y for x, y in zip(of_a, of_b, strict=True)): f"({a} - {f'{times} * ' * (times > 1)}{b})"
+            for times, (a, of_a), (b, of_b) in product((2, 1), wholes.items(), wholes.items())
+        }
+        for own, name in [*((own, name) for name, own in wholes.items()), *left.items()]:
+            yield from (text for text, share in _shares(name, own) if share == values)
+        if 1 in values and min(values) == 1:
+            yield from self._at_least_one(values)
+
+    def _at_least_one(self, values: _Numbers) -> Iterator[str]:
+        """Yield `max(..., 1)` of what is less by a constant, or a share."""
+        for name, own in {**self._dimensions, **self._scalars}.items():
+            largest = max(range(len(values)), key=lambda k: (values[k], own[k]))
+            less = own[largest] - values[largest]
+            if 0 < less < own[largest] and tuple(max(n - less, 1) for n in own) == values:
+                yield f"max({name} - {less}, 1)"
+            first, last = int(own[largest] // (values[largest] + 1)) + 1, int(own[largest] // values[largest])
+            for parts in range(max(first, 2), min(last, first + _MOST_SHARES) + 1):
+                if tuple(max(n // parts, 1) for n in own) == values:
+                    yield f"max({name} // {parts}, 1)"
+
+
+_MOST_SHARES = 8
+
+
+def _shares(name: str, own: _Numbers) -> Iterator[tuple[str, _Numbers]]:
+    """Yield a number, its shares rounded down and up, and what is missing to a multiple, as edges have it."""
+    yield name, own
+    for parts in range(2, _MOST_SHARES + 1):
+        yield f"({name} // {parts})", tuple(n // parts for n in own)
+        yield f"(({name} + {parts - 1}) // {parts})", tuple((n + parts - 1) // parts for n in own)
+    for power in range(1, _MOST_SHARES):
+        of = 2**power
+        yield f"(({name} + {of - 1}) // {of} * {of} - {name})", tuple((n + of - 1) // of * of - n for n in own)
+
+
+def _scaled(name: str, own: _Numbers, values: _Numbers) -> Iterator[str]:
+    """Yield the expression of numbers that are a constant times these, or a constant divided by these."""
+    if not all(own) or len(set(own)) == 1 or min(values) <= 0:
+        return
+    for power, scales in (("", [v / n for v, n in zip(values, own, strict=True)]),
+                          (" ** -1", [v * n for v, n in zip(values, own, strict=True)])):  # fmt: skip
+        if all(abs(scale - scales[0]) <= 1e-12 * abs(scales[0]) for scale in scales):
+            yield f"{scales[0]!r} * {name}{power}"
 
 
 def _long_products(dimensions: Mapping[str, _Numbers]) -> Iterator[tuple[str, _Numbers]]:

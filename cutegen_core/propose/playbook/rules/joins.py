@@ -20,6 +20,7 @@ from cutegen_core.propose.playbook.values import (
     Value,
     agree,
     combined,
+    computed,
     constant,
     expand,
     extent,
@@ -94,19 +95,29 @@ def _pad(call: OperationCall) -> Value:
     for k in range(len(amounts) // 2):
         axis = len(x.dims) - 1 - k
         before, after = amounts[2 * k : 2 * k + 2]
-        first, rest = (opposite(n) if n < 0 else ZERO for n in (before, after))
+        first, rest = (_above_nothing(opposite(n)) for n in (before, after))
         for cut, start in ((first, first), (rest, ZERO)):
-            if cut.size:
+            if cut is not ZERO:
                 length = combined(f"({x.dims[axis].text} - {cut.text})", operator.sub, x.dims[axis], cut)
                 x = window(x, axis, start, length)
         if x.dims[axis].size < 1:
             raise not_in_playbook("padding that leaves nothing of its operand")
-        edges = [
-            edge(x, axis, extent(n), filling, last) if n > 0 else None for n, last in ((before, False), (after, True))
-        ]
-        pieces = [piece for piece in (edges[0], x, edges[1]) if piece is not None]
+        added = [_above_nothing(extent(n)) for n in (before, after)]
+        ends = zip(added, (False, True), strict=True)
+        edges = [[] if n is ZERO else [edge(x, axis, n, filling, last)] for n, last in ends]
+        pieces = [*edges[0], x, *edges[1]]
         x = join(pieces, axis) if len(pieces) > 1 else x
     return x
+
+
+def _above_nothing(amount: Extent) -> Extent:
+    """Return an amount where it is above 0 and nothing elsewhere; ZERO where it never is, as far as that is known."""
+    seen = amount.everywhere or (amount.size,)
+    if max(seen) <= 0:
+        return ZERO
+    if min(seen) > 0:
+        return amount
+    return replace(amount if min(seen) == 0 else computed("max({}, 0)", lambda n: max(n, 0), amount), may_be_none=True)
 
 
 def _filled(x: Value, axis: int, length: Extent, filling: Value, last: bool) -> Value:
