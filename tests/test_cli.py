@@ -86,7 +86,7 @@ def test_problems_says_which_family_recognises_each_or_why_none_does(here, capfd
     known, unknown = (found["playbook"] for found in here("problems", "--playbook", "--path", tmp_path)["problems"])
     assert known["families"] == ["rows"]
     assert known["kernels"][0] == "naive"
-    assert unknown == {"families": [], "kernels": [], "missing": "no rule for aten.mode"}
+    assert unknown == {"families": [], "kernels": [], "missing": "no rule for aten.mode (line 24)"}
     assert cli.main(["problems", "--playbook", "--path", str(tmp_path)]) == 0
     shown = capfd.readouterr().out
     assert "rows: naive -> shuffle" in shown

@@ -217,5 +217,5 @@ def test_who_could_propose_is_said_before_a_session_begins() -> None:
     drawn_until(page, lambda: "Asking the playbook" not in shown(page))
     assert not page.exception
     text = shown(page)
-    assert "The playbook does not know this problem: no rule for aten.mode." in text
+    assert "The playbook does not know this problem: no rule for aten.mode (line 24)." in text
     assert "any model by copy and paste" in text

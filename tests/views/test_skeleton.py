@@ -60,4 +60,4 @@ def test_the_playbook_says_what_it_knows_and_what_it_does_not() -> None:
     assert unknown.source != own.source
     found = ask_playbook(unknown)
     assert not found.kernels
-    assert found.missing == "no rule for aten.mode"
+    assert found.missing == "no rule for aten.mode (line 24)"

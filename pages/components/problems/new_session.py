@@ -200,8 +200,9 @@ def _wanted(name: str, options: Sequence[str]) -> str:
 
 def _asked_for(name: str, options: Sequence[str], otherwise: str) -> str:
     wanted = address.get(name)
-    if wanted in options:
-        return wanted
+    found = next((option for option in options if option == wanted), None)
+    if found is not None:
+        return found
     if wanted:
         note(
             "warning",
