@@ -13,6 +13,7 @@ its result, but a view of the operand that was taken before does not. A constant
 from __future__ import annotations
 
 import contextlib
+import inspect
 import operator
 import re
 import sys
@@ -49,6 +50,10 @@ from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
 
 _MOST_NUMBERS = 64
 """Elements of a constant tensor that a graph tells."""
+_WITH_LINES: Mapping[str, Any] = (
+    {"record_stack_traces": True} if "record_stack_traces" in inspect.signature(make_fx).parameters else {}
+)
+"""Older versions of torch cannot tell the lines that operations come from."""
 
 
 @contextlib.contextmanager
@@ -132,9 +137,8 @@ def trace(source: str, origin: str) -> Graph:
                 return live.call(dict(zip(names, tensors, strict=True)))
 
         try:
-            traced = make_fx(
-                forward, tracing_mode="fake", pre_dispatch=True, _allow_non_fake_inputs=True, record_stack_traces=True
-            )(*live.tensors.values())
+            made = make_fx(forward, tracing_mode="fake", pre_dispatch=True, _allow_non_fake_inputs=True, **_WITH_LINES)
+            traced = made(*live.tensors.values())
         except Exception as error:  # noqa: BLE001 - a file that cannot be traced still loads; the reason is the answer
             return Graph(reason=_described(error, origin))
     return _GraphReader(names, code_name(origin)).read(traced)
