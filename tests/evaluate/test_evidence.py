@@ -135,6 +135,11 @@ def test_a_time_stands_with_its_noise_its_bound_and_its_baselines(store: Store) 
     )
     product = replace(workload, bounds=(Bound("graph", 200_000_000, 137_438_953_472, "fp32", 47.0, 762.6),))
     assert speed.reached_text(product) == "62 % of the compute bound (762.6 µs for 137 GFLOP on fp32)"
+    beaten = replace(workload, bounds=(Bound("graph", 200_000_000, 137_438_953_472, "fp32", 47.0, 2 * 1230.0),))
+    assert (
+        speed.reached_text(beaten)
+        == "200 % of the compute bound (2.46 ms for 137 GFLOP on fp32; other units need less)"
+    )
 
 
 def test_a_suspect_time_is_doubted_and_not_compared(store: Store) -> None:

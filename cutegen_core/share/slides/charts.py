@@ -67,8 +67,9 @@ def progress(rows: Sequence[StepRow], speeds: Sequence[SpeedRow], upto: int) -> 
     body = [svg.text(2, 14, f"{what}{', logarithmic' if scale.log else ''}", "ch-title")]
     body += _grid(scale, points, timed=bool(speeds))
     lowest = min(targets.values(), default=0.0)
-    body += [part for name, us in targets.items() for part in _target(scale, name, us, below=us == lowest)]
-    body += _drawn(scale, shown, upto)
+    reach = [_target(scale, name, us, below=us == lowest) for name, us in targets.items()]
+    body += [*(line for line, _ in reach), *_stairs(scale, shown), *(words for _, words in reach)]
+    body += _shapes(scale, shown, upto)
     best = next((p.best for p in reversed(shown) if p.best is not None), None)
     called = "best kernel so far" if speeds else "promoted last"  # fewer registers are not better
     words = f"{called}: {_value(best, timed=bool(speeds))}" if best is not None else "no kernel has passed yet"
@@ -136,22 +137,25 @@ def _ticks(scale: _Scale) -> list[float]:
     return [step * n for n in range(first, math.floor(scale.high / step) + 1)]
 
 
-def _target(scale: _Scale, name: str, us: float, *, below: bool) -> list[str]:
-    """Draw a line to reach with its name, which the first steps are seldom near; that of the lowest goes below it."""
+def _target(scale: _Scale, name: str, us: float, *, below: bool) -> tuple[str, str]:
+    """Draw a line to reach, and its name, which no other line may cross; that of the lowest goes below it."""
     y = scale.y(us)
     kind = "ch-bound" if name.endswith("bound") else "ch-baseline"
-    return [svg.line(_LEFT, y, _RIGHT, y, f"{kind}-line"),
-            svg.text(_LEFT + 4, y + 14 if below else y - 5, f"{name} {micros(us)}", kind)]  # fmt: skip
+    return (svg.line(_LEFT, y, _RIGHT, y, f"{kind}-line"),
+            svg.text(_LEFT + 4, y + 14 if below else y - 5, f"{name} {micros(us)}", kind))  # fmt: skip
 
 
-def _drawn(scale: _Scale, shown: Sequence[_ChartPoint], upto: int) -> list[str]:
-    """Draw the staircase of the best so far, and a shape for every verdict; the last one larger."""
-    body: list[str] = []
+def _stairs(scale: _Scale, shown: Sequence[_ChartPoint]) -> list[str]:
+    """Draw the staircase of the best so far."""
     stairs: list[tuple[float, float]] = []
     for x, y in ((scale.x(p.step), scale.y(p.best)) for p in shown if p.best is not None):
         stairs += [(x, stairs[-1][1]), (x, y)] if stairs else [(x, y)]
-    if stairs:
-        body.append(svg.path(stairs, "ch-stairs"))
+    return [svg.path(stairs, "ch-stairs")] if stairs else []
+
+
+def _shapes(scale: _Scale, shown: Sequence[_ChartPoint], upto: int) -> list[str]:
+    """Draw a shape for every verdict; the last one larger."""
+    body: list[str] = []
     for point in shown:
         radius = 8.0 if point.step == upto else 5.0 if len(shown) <= _MANY_POINTS else 3.0
         x, y = scale.x(point.step), _TOP if point.value is None else scale.y(point.value)
