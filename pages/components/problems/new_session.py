@@ -193,22 +193,14 @@ def _role_key(role: Role, proposer: AnsweredBy, name: str) -> str:
     return f"new-role-{role}-{proposer}-{name}"
 
 
-def _wanted(name: str, options: Sequence[str]) -> str:
-    """Return what the address asks for under this name (`?strategy=astra`), else the first option, and say so."""
-    return _asked_for(name, options, options[0])
-
-
-def _asked_for(name: str, options: Sequence[str], otherwise: str) -> str:
-    wanted = address.get(name)
-    found = next((option for option in options if option == wanted), None)
-    if found is not None:
-        return found
-    if wanted:
-        note(
-            "warning",
-            f"The address asks for the {name} '{show_hidden(wanted)}', which there is not; {otherwise} is chosen.",
-        )
-    return otherwise
+def _wanted(name: str, options: Sequence[str], otherwise: str = "") -> str:
+    """Return what the address asks for under this name (`?strategy=astra`); else the first option, or another, and say
+    so."""
+    wanted, otherwise = address.get(name), otherwise or options[0]
+    if wanted and wanted not in options:
+        asked = f"The address asks for the {name} '{show_hidden(wanted)}', which there is not"
+        note("warning", f"{asked}; {otherwise} is chosen.")
+    return next((option for option in options if option == wanted), otherwise)
 
 
 def _roles(name: str, strategy: str, proposer: AnsweredBy) -> Mapping[Role, AnsweredBy]:
@@ -342,7 +334,7 @@ _gate_words = {
 def _problem(known: Sequence[Problem]) -> Problem:
     by_name = {problem.name: problem for problem in known}
     first = FIRST_PROBLEM if FIRST_PROBLEM in by_name else next(iter(by_name))
-    ui_state.keep_among("new-problem", list(by_name), _asked_for("problem", list(by_name), first))
+    ui_state.keep_among("new-problem", list(by_name), _wanted("problem", list(by_name), first))
     name = st.selectbox(
         "Problem",
         list(by_name),

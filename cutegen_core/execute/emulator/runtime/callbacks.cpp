@@ -170,6 +170,7 @@ struct SourceLocation {
   const char* file;
   uint32_t line, column;
 };
+static void at_place(const SourceLocation& place) { runner::at_line((int)place.line, place.file, (int)place.column); }
 struct TypeDescriptor {
   uint16_t kind, information;
   char name[1];
@@ -203,14 +204,14 @@ void __ubsan_handle_type_mismatch_v1_abort(TypeMismatch* data, uintptr_t address
 }
 void __ubsan_handle_out_of_bounds(OutOfBounds* data, uintptr_t index) {
   runner::at_frames(EMU_CALLER, EMU_FRAME);
-  runner::at_line((int)data->location.line, data->location.file, (int)data->location.column);
+  at_place(data->location);
   runner::fail("MEMORY_ERROR", "out-of-bounds", "", "index %ld is outside an array of type %s", (long)index,
                data->array->name);
 }
 void __ubsan_handle_out_of_bounds_abort(OutOfBounds* data, uintptr_t index) { __ubsan_handle_out_of_bounds(data, index); }
 void __ubsan_handle_shift_out_of_bounds(ShiftOutOfBounds* data, uintptr_t, uintptr_t count) {
   runner::at_frames(EMU_CALLER, EMU_FRAME);
-  runner::at_line((int)data->location.line, data->location.file, (int)data->location.column);
+  at_place(data->location);
   runner::fail("RUNTIME_ERROR", "shift", "", "shifts a value of type %s by %ld bits", data->value->name, (long)(int)count);
 }
 void __ubsan_handle_shift_out_of_bounds_abort(ShiftOutOfBounds* data, uintptr_t value, uintptr_t count) {
@@ -218,7 +219,7 @@ void __ubsan_handle_shift_out_of_bounds_abort(ShiftOutOfBounds* data, uintptr_t 
 }
 void __ubsan_handle_alignment_assumption(AlignmentAssumption* data, uintptr_t address, uintptr_t alignment, uintptr_t offset) {
   runner::at_frames(EMU_CALLER, EMU_FRAME);
-  runner::at_line((int)data->location.line, data->location.file, (int)data->location.column);
+  at_place(data->location);
   const char* const name = runner::name_at(address);
   runner::fail("MEMORY_ERROR", "misaligned", name, "assumes that %s lies at a multiple of %lu bytes, and it does not",
                name[0] ? name : "memory", alignment);
@@ -228,12 +229,12 @@ void __ubsan_handle_alignment_assumption_abort(AlignmentAssumption* data, uintpt
 }
 void __ubsan_handle_builtin_unreachable(SourceLocation* place) {
   runner::at_frames(EMU_CALLER, EMU_FRAME);
-  runner::at_line((int)place->line, place->file, (int)place->column);
+  at_place(*place);
   runner::fail("RUNTIME_ERROR", "unreachable", "", "the kernel reached a place it declared unreachable");
 }
 void __ubsan_handle_missing_return(SourceLocation* place) {
   runner::at_frames(EMU_CALLER, EMU_FRAME);
-  runner::at_line((int)place->line, place->file, (int)place->column);
+  at_place(*place);
   runner::fail("RUNTIME_ERROR", "missing-return", "", "a function that returns a value ends without a return");
 }
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import product
 
 from cutegen_core.propose.playbook.values import NotInPlaybook, Sized, SizedFloat, SizedInt
@@ -23,6 +24,7 @@ Traced = tuple[Graph, Signature]
 """A reference at one workload."""
 _Numbers = tuple[int | float, ...]
 """One number at every workload."""
+_MOST_SHARES = 8
 
 _DEFAULTS: tuple[tuple[str, tuple[Operand, ...]], ...] = (
     ("conv_transpose", (None, None, None, 1, 0, 0, 1, 1)),
@@ -89,7 +91,7 @@ class _PlanNames:
 
     def __init__(self, signatures: Sequence[Signature]) -> None:
         self._dimensions = _common([dict(_dimensions(s)) for s in signatures])
-        self._scalars = _common([dict(s.scalars) for s in signatures])
+        self._known = {**self._dimensions, **_common([dict(s.scalars) for s in signatures])}
         self._found: dict[tuple[type[Sized], _Numbers], SizedInt | SizedFloat] = {}
 
     def number(self, values: _Numbers) -> SizedInt | SizedFloat:
@@ -102,7 +104,7 @@ class _PlanNames:
         return self._found[key]
 
     def _expressions(self, values: _Numbers) -> Iterator[str]:
-        known = {**self._dimensions, **self._scalars}
+        known = self._known
         yield from (name for name, own in known.items() if own == values)
         if not all(isinstance(v, int) for v in values):
             for power in ("-0.5", "0.5", "-1"):
@@ -121,19 +123,24 @@ class _PlanNames:
             if all(y and x // y == v for x, y, v in zip(of_a, of_b, values, strict=True)):
                 yield f"({a} // {b})"
         yield from (text for text, own in _long_products(self._dimensions) if own == values)
-        wholes = {name: own for name, own in known.items() if all(isinstance(n, int) for n in own)}
-        left = {
-            tuple(x - times * y for x, y in zip(of_a, of_b, strict=True)): f"({a} - {f'{times} * ' * (times > 1)}{b})"
-            for times, (a, of_a), (b, of_b) in product((2, 1), wholes.items(), wholes.items())
-        }
-        for own, name in [*((own, name) for name, own in wholes.items()), *left.items()]:
+        for own, name in self._wholes:
             yield from (text for text, share in _shares(name, own) if share == values)
         if 1 in values and min(values) == 1:
             yield from self._at_least_one(values)
 
+    @cached_property
+    def _wholes(self) -> Sequence[tuple[_Numbers, str]]:
+        """The whole numbers, and what is left of each without another, or without it twice."""
+        wholes = [(own, name) for name, own in self._known.items() if all(isinstance(n, int) for n in own)]
+        left = {
+            tuple(x - times * y for x, y in zip(of_a, of_b, strict=True)): f"({a} - {f'{times} * ' * (times > 1)}{b})"
+            for times, (of_a, a), (of_b, b) in product((2, 1), wholes, wholes)
+        }
+        return [*wholes, *left.items()]
+
     def _at_least_one(self, values: _Numbers) -> Iterator[str]:
         """Yield `max(..., 1)` of what is less by a constant, or a share."""
-        for name, own in {**self._dimensions, **self._scalars}.items():
+        for name, own in self._known.items():
             largest = max(range(len(values)), key=lambda k: (values[k], own[k]))
             less = own[largest] - values[largest]
             if 0 < less < own[largest] and tuple(max(n - less, 1) for n in own) == values:
@@ -142,9 +149,6 @@ class _PlanNames:
             for parts in range(max(first, 2), min(last, first + _MOST_SHARES) + 1):
                 if tuple(max(n // parts, 1) for n in own) == values:
                     yield f"max({name} // {parts}, 1)"
-
-
-_MOST_SHARES = 8
 
 
 def _shares(name: str, own: _Numbers) -> Iterator[tuple[str, _Numbers]]:
