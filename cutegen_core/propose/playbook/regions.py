@@ -24,6 +24,8 @@ from cutegen_core.propose.playbook.triangles import KeptTriangle, has_zeros, kep
 from cutegen_core.propose.playbook.values import (
     POSITIONS,
     ZERO,
+    Compute,
+    Constant,
     DotProductAttention,
     Extent,
     Join,
@@ -33,6 +35,7 @@ from cutegen_core.propose.playbook.values import (
     Reduce,
     Reshape,
     Scan,
+    Size,
     Sorted,
     Value,
     Viewed,
@@ -401,9 +404,27 @@ def _access(store: Load, coordinates: Sequence[Coordinate]) -> TensorAccess:
 
 
 def _held_as(value: Value) -> str:
-    """Return the dtype of a value in scratch: a sum of halves, which is not divided yet, may be more than they hold."""
-    is_sum = isinstance(value, Reduce) and value.kind in ("sum", "times")
-    return "float32" if is_sum and value.dtype in ("float16", "bfloat16") else value.dtype
+    """Return the dtype of a value in scratch: a sum of halves, or its square, may be more than they hold."""
+    return "float32" if value.dtype in ("float16", "bfloat16") and _made_of_sums(value) else value.dtype
+
+
+def _made_of_sums(value: Value) -> bool:
+    """Tell whether nothing but sums, and numbers, is read for a value: it is as small as they are."""
+    sums, seen, left = 0, set[int](), [value]
+    while left:
+        one = left.pop()
+        if id(one) in seen or isinstance(one, Constant | Size):
+            continue
+        seen.add(id(one))
+        if isinstance(one, Reduce) and one.kind in ("sum", "times"):
+            sums += 1
+        elif isinstance(one, Compute):
+            left.extend(one.operands)
+        elif isinstance(one, Move | Reduce):
+            left.append(one.operand)
+        else:
+            return False
+    return sums > 0
 
 
 def _parts(value: Join, store: Load) -> list[Load]:

@@ -74,6 +74,16 @@ def test_a_sum_of_halves_that_another_kernel_divides_is_more_than_they_hold(
     assert_right(made, (first, last), made.workloads, shared, tmp_path)
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("forward", ["F.rms_norm(squares, (C,))", "F.rms_norm(squares.amax(0, keepdim=True), (C,))"])
+def test_a_square_of_a_sum_of_halves_is_more_than_they_hold(forward: str, shared: SharedTools, tmp_path: Path) -> None:
+    """A norm of norms: the second one squares what another kernel has summed."""
+    forward = forward.replace("squares", "torch.linalg.vector_norm(x * 100, dim=(0, 1), keepdim=True)[0]")
+    made = problem(forward, HALVES, AWKWARD, x="torch.randn(N, R, C).half()")
+    first, *_, last = variants_of(made, shared, tmp_path)
+    assert_right(made, (first, last), made.workloads, shared, tmp_path)
+
+
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_a_sum_of_halves_that_a_product_reads_is_more_than_they_hold(
     every: bool, shared: SharedTools, tmp_path: Path
