@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
 from cutegen_core.propose.playbook.formulas import as_stored, cast, like, mul
@@ -34,11 +34,13 @@ class OperationCall:
     """A node of the graph with its operands; it notes which of them a rule reads.
 
     Attributes:
+        made: what rules made of operands for more than one operation, by keys of their own.
         read: positions and keywords of the operands that were read.
     """
 
     node: Node
     values: Mapping[str, Value]
+    made: dict[Hashable, Value] = field(default_factory=dict)
     read: set[int | str] = field(default_factory=set)
 
     @property

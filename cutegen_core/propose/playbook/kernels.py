@@ -172,6 +172,15 @@ class ScanKernel(RowsKernel):
         self.backwards, self.exclusive = region.scan.backwards, region.scan.exclusive
 
 
+class SegmentsKernel(RowsKernel):
+    """A kernel of which each row is a segment: `order` says which elements belong to it, `place` where it lies."""
+
+    def __init__(self, region: Region, name: str, naming: Naming) -> None:
+        super().__init__(region, name, naming)
+        texts = {term.name: text for term, text in zip(region.terms.loads, self.statements.loads, strict=True)}
+        self.order, self.place = texts[region.order], texts[region.place]
+
+
 class ProductKernel(RegionKernel):
     """A kernel of L products M x K by K x N in `ctype`; `a_fast`, `b_fast`: rows, not K, are contiguous.
 

@@ -7,7 +7,7 @@ what writes to its operand where the operand is read by another name afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from cutegen_core.propose.playbook.call import COVERED, OperationCall, not_in_playbook
 from cutegen_core.propose.playbook.graphs.in_place import needed, seen_writes, with_whole_writes
@@ -43,6 +43,7 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
     graph = with_whole_writes(graph)
     names = {t.name for t in signature.inputs}
     values: dict[str, Value] = {}
+    made: dict[Hashable, Value] = {}
     counted, refused = needed(graph), seen_writes(graph)
     for node in graph.nodes:
         try:
@@ -51,7 +52,7 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
             if node.op == "input" and node.name in names and node.name in counted:
                 values[node.name] = load(node.name, node.dtype, node.shape)
             elif node.op != "input" and node.name in counted:
-                values.update(_results(node, graph, values))
+                values.update(_results(node, graph, values, made))
         except NotInPlaybook as reason:
             raise NotInPlaybook(f"line {node.line}: {reason}" if node.line else str(reason)) from reason
     if any(0 in node.shape for node in graph.nodes if node.name in graph.outputs):
@@ -62,12 +63,12 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
     return tuple(values[name] for name in graph.outputs)
 
 
-def _results(node: Node, graph: Graph, values: Mapping[str, Value]) -> Mapping[str, Value]:
+def _results(node: Node, graph: Graph, values: Mapping[str, Value], made: dict[Hashable, Value]) -> Mapping[str, Value]:
     """Return what an operation or a constant is; of an operation with several results, by the names of these."""
     rule = ops.name(node)
     if node.op == "constant":
         return {node.name: _constant(node, graph.constants.get(node.name, ()))}
-    call = _checked(OperationCall(node, values))
+    call = _checked(OperationCall(node, values, made))
     if rule in SEVERAL:
         results = SEVERAL[rule](call)
         refuse_unread(call)

@@ -35,6 +35,7 @@ from cutegen_core.propose.playbook.values import (
     Reduce,
     Reshape,
     Scan,
+    SegmentReduce,
     Size,
     Sorted,
     Value,
@@ -58,6 +59,7 @@ class Kind(StrEnum):
     ROWS = "rows"
     SCAN = "scan"
     SORT = "sort"
+    SEGMENTS = "segments"
     ATTENTION = "attention"
     PRODUCT = "product"
     CONVOLUTION = "convolution"
@@ -95,6 +97,7 @@ class Region:
             keys of attention.
         c: the values of attention.
         scan, sort: what the region scans or sorts, along `reduced`.
+        order, place: names of the terms of a segment's order, and of its place.
         sliding: the convolution or pooling.
         elements: of an elementwise region, how many there are, as an expression.
         kept: the triangle outside of which the result of a product does not depend on it.
@@ -112,6 +115,8 @@ class Region:
     c: TensorAccess | None = None
     scan: Scan | None = None
     sort: Sorted | None = None
+    order: str = ""
+    place: str = ""
     attention: DotProductAttention | None = None
     sliding: Sliding | None = None
     elements: str = ""
@@ -272,6 +277,8 @@ class Planner:
         sums = None if list(reductions(first)) else first.accumulated
         if isinstance(sums, Scan):
             return self._scan(first, sums, stores[0])
+        if isinstance(sums, SegmentReduce):
+            return self._segments(first, sums, stores[0])
         if isinstance(sums, Product):
             return self._product(first, sums, stores[0])
         if isinstance(sums, Sliding):
@@ -329,6 +336,16 @@ class Planner:
 
     def _scan(self, value: Value, scan: Scan, store: Load) -> Region:
         return replace(self._along(Kind.SCAN, value, scan.axis, store, scan), scan=scan)
+
+    def _segments(self, value: Value, segments: SegmentReduce, store: Load) -> Region:
+        symbols: list[Coordinate] = [f"o{k}" for k in range(len(value.dims))]
+        extents = {str(s): d for s, d in zip(symbols, value.dims, strict=True)}
+        elements = segments.operand.dims[segments.axis]
+        terms = Terms({**extents, "r0": elements}, self.materialise, segments, fast=self.fast, takes=True)
+        order, place = terms.order_of(segments, symbols), terms.place_of(segments, symbols)
+        made = (RegionResult(terms.at(value, symbols), _access(store, symbols)),)
+        outer = merged(list(extents), terms, _accesses(terms, made))
+        return Region(Kind.SEGMENTS, terms, made, outer, (Mode(("r0",), elements),), order=order, place=place)
 
     def _sort(self, value: Sorted, store: Load) -> Region:
         operand = self.materialise(value.operand) if any(reductions(value.operand)) else value.operand

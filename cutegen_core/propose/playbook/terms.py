@@ -25,11 +25,13 @@ from cutegen_core.propose.playbook.values import (
     NotInPlaybook,
     Reduce,
     Scan,
+    SegmentReduce,
     Size,
     Taken,
     Value,
     Viewed,
     agree,
+    position,
     product,
     reductions,
     repeats,
@@ -89,8 +91,8 @@ class Terms:
     Attributes:
         extents: symbol -> size.
         materialise: turns a value into a scratch tensor written earlier.
-        accumulator: what this region accumulates: a product, convolution or pooling, whose term is called "acc", or a
-            scan.
+        accumulator: what this region accumulates: a product, convolution or pooling, whose term is called "acc", a
+            scan, or segments.
         sizes: numbers that depend on the workload and become kernel arguments: name -> (type, expression).
         fast: use approximate intrinsics where there are some.
         takes: elements at places that other tensors hold are read here, through a pointer; otherwise they are copied by
@@ -149,11 +151,14 @@ class Terms:
                 return self._take(value, coordinates)
             case Viewed():
                 return self._load(value.view(self.materialise(value.operand)), coordinates)
-            case Scan() if value is self.accumulator:
-                return self._scan(value, coordinates)
             case Accumulated() if value is self.accumulator:
-                return "acc"
+                return self._accumulated(value, coordinates)
         return self._load(self.materialise(value), coordinates)
+
+    def _accumulated(self, value: Accumulated, coordinates: Sequence[Coordinate]) -> str:
+        if isinstance(value, Scan):
+            return self._scan(value, coordinates)
+        return self._segment(value, coordinates) if isinstance(value, SegmentReduce) else "acc"
 
     def _follows_another(self, value: Compute) -> bool:
         """Return whether another kernel adds up what the value is made of, and can compute the rest of it, too."""
@@ -253,12 +258,31 @@ class Terms:
 
     def _scan(self, value: Scan, coordinates: Sequence[Coordinate]) -> str:
         """Return the term of a scan: it varies along the row, and is no statement of its own."""
-        reduces = any(reductions(value.operand))
-        operand = self.at(self.materialise(value.operand) if reduces else value.operand, coordinates)
+        operand = self.at(self._without_reductions(value.operand), coordinates)
         if operand not in self.terms or not self.terms[operand].varies:
             raise NotInPlaybook("a scan of something that is the same everywhere is not in the playbook")
         ctype = COMPUTE_TYPE[value.dtype]
         return self._term(("scan", operand), ctype, reduction=(value.kind, operand), needs=(operand,), varies=True)
+
+    def _segment(self, value: SegmentReduce, coordinates: Sequence[Coordinate]) -> str:
+        """Return the term of a segment's reduction, which is complete after one walk over its elements."""
+        operand = self.at(self._without_reductions(value.operand), along_row(value, coordinates))
+        needs = (operand, self.place_of(value, coordinates))
+        key, ctype = ("segment", value.kind, operand), COMPUTE_TYPE[value.dtype]
+        return self._term(key, ctype, reduction=(value.kind, operand), needs=needs, level=1)
+
+    def place_of(self, value: SegmentReduce, coordinates: Sequence[Coordinate]) -> str:
+        """Return the term of where a segment lies along the axis."""
+        return self.at(position(value.dims, value.axis), coordinates)
+
+    def order_of(self, value: SegmentReduce, coordinates: Sequence[Coordinate]) -> str:
+        """Return the term of the numbers that say which elements belong to a segment."""
+        row = along_row(value, coordinates)
+        return self.at(value.order, _aligned(value.order, value.operand, row))
+
+    def _without_reductions(self, value: Value) -> Value:
+        """Return the value, from memory if reductions are a part of it."""
+        return self.materialise(value) if any(reductions(value)) else value
 
     def _term(self, key: tuple[object, ...], ctype: str, **facts: object) -> str:
         if key not in self._known:
@@ -277,6 +301,11 @@ class Terms:
                 wanted.add(term.name)
                 pending += [n for n in term.needs if n in self.terms]
         return [t for t in self.terms.values() if t.name in wanted and t.varies == varying]
+
+
+def along_row(value: SegmentReduce, coordinates: Sequence[Coordinate]) -> list[Coordinate]:
+    """Return the coordinates of a segment's elements: along the axis they are walked."""
+    return ["r0" if k == value.axis else c for k, c in enumerate(coordinates)]
 
 
 def _aligned(operand: Value, whole: Value, coordinates: Sequence[Coordinate]) -> list[Coordinate]:

@@ -36,6 +36,7 @@ from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_str
 from cutegen_core.propose.playbook.rows import attention
 from cutegen_core.propose.playbook.rows.columns import columns_by_vectors, is_shared, pays_by_vectors
 from cutegen_core.propose.playbook.rows.long_rows import long_rows, split_rows, wanted_shares
+from cutegen_core.propose.playbook.rows.segments import segments_naive, segments_shared
 from cutegen_core.propose.playbook.rows.sorts import sort_block, sort_naive
 from cutegen_core.propose.playbook.rows.vectors import has_vectors
 from cutegen_core.propose.playbook.target import ANY, Target
@@ -119,6 +120,14 @@ SORT = (
     Level("naive", "one thread, one element, whose place is how many come before it", sort_naive),
     Level("tuned", "one block a row, sorted in shared memory by a bitonic network, block size tunable", sort_block),
 )
+SEGMENTS = (
+    Level(
+        "naive",
+        "one thread, one result: its elements found among the sorted ones, then one by one",
+        segments_naive,
+    ),
+    Level("tuned", "threads share the elements of a result, how many is tunable", segments_shared),
+)
 
 
 def menu_of(region: Region, target: Target = ANY, *, alone: bool = True) -> tuple[Level, ...]:
@@ -138,6 +147,8 @@ def menu_of(region: Region, target: Target = ANY, *, alone: bool = True) -> tupl
         return SCAN if all(region.reduced[0].stride(a).text == "1" for a in walked) else SCAN_STRIDED
     if region.kind is Kind.SORT:
         return SORT
+    if region.kind is Kind.SEGMENTS:
+        return SEGMENTS
     if region.sliding is not None:
         return windows.menu(region, target)
     if region.kind is Kind.STRIPS:

@@ -279,7 +279,6 @@ def test_parts_of_which_nothing_is_left_are_not_launched(shared: SharedTools, tm
 @pytest.mark.parametrize(
     ("forward", "reason"),
     [
-        ("x.index_add(0, i.flatten().repeat(2) % 4, y.repeat(2 * C, 1))", "written at more than 64 places"),
         ("x.split(4, 1)[-1].sum()", "a piece whose number changes with the sizes"),
         ("x.half().topk(2)[1]", "result 1 of 'topk'"),
         (

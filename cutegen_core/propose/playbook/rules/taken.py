@@ -37,7 +37,7 @@ def _take(call: OperationCall) -> Value:
 def _gather(call: OperationCall) -> Value:
     """Read along one dimension; the others have the coordinates of the result, which may be shorter there."""
     (axis,) = call.integers(1)
-    return _along(call.tensor(0), axis, call.tensor(2))
+    return along(call.tensor(0), axis, call.tensor(2))
 
 
 def _take_along(call: OperationCall) -> Value:
@@ -47,13 +47,7 @@ def _take_along(call: OperationCall) -> Value:
     (axis,) = (a % len(x.dims) for a in axes)
     dims = broadcast([x, places])
     x = expand(x, (*dims[:axis], x.dims[axis], *dims[axis + 1 :]))
-    return _along(x, axis, expand(places, (*dims[:axis], places.dims[axis], *dims[axis + 1 :])))
-
-
-def _along(x: Value, axis: int, places: Value) -> Value:
-    """Return for each place the element of `x` there along one dimension, with the place's own other coordinates."""
-    others = tuple(None if k == axis % len(x.dims) else k for k in range(len(x.dims)))
-    return Taken(places.dims, x.dtype, x, tuple(places if k is None else None for k in others), others)
+    return along(x, axis, expand(places, (*dims[:axis], places.dims[axis], *dims[axis + 1 :])))
 
 
 def _index(call: OperationCall) -> Value:
@@ -104,6 +98,12 @@ def in_one(x: Value, axis: int, places: Value) -> Value:
     sources = (*range(axis), None, *range(axis + own, axis + own + behind))
     indices: Sequence[Value | None] = [None] * axis + [followed(places, behind)] + [None] * behind
     return Taken(dims, x.dtype, x, tuple(indices), sources)
+
+
+def along(x: Value, axis: int, places: Value) -> Value:
+    """Return for each place the element of `x` there along one dimension, with the place's own other coordinates."""
+    others = tuple(None if k == axis % len(x.dims) else k for k in range(len(x.dims)))
+    return Taken(places.dims, x.dtype, x, tuple(places if k is None else None for k in others), others)
 
 
 def followed(places: Value, dimensions: int) -> Value:

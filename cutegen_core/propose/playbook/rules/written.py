@@ -1,7 +1,7 @@
 """Rules of what is written into a tensor at places: parts of it, or elements whose places other tensors hold.
 
-Each element of the result looks for what is written to it. So many places along a dimension cost as many comparisons an
-element; more than a few are not in the playbook.
+Each element of the result looks for what is written to it: a few places along a dimension are as many comparisons an
+element; many are sorted, so that those of an element lie next to each other.
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ from collections.abc import Callable, Mapping
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, cast, like, mul
-from cutegen_core.propose.playbook.rules.taken import followed, from_either_end, in_one, length_of
+from cutegen_core.propose.playbook.rules.taken import along, followed, from_either_end, in_one, length_of
 from cutegen_core.propose.playbook.rules.views import position_of
 from cutegen_core.propose.playbook.triangles import triangle
 from cutegen_core.propose.playbook.values import (
     ONE,
     Extent,
+    Move,
+    Reshape,
+    SegmentReduce,
+    Sorted,
     Value,
     agree,
     compute,
@@ -32,7 +36,7 @@ from cutegen_core.propose.playbook.values import (
 )
 from cutegen_core.records.graph import Ref
 
-_MOST_PLACES = 64
+_MOST_COMPARED = 64
 _CHOSEN = "{0} ? {1} : {2}"
 
 
@@ -107,20 +111,22 @@ def _scatter(call: OperationCall) -> Value:
     x, axis, index, source = _scattered(call)
     how = call.keyword("reduce")
     if how is None:
-        return _last_written(x, axis, index, source)
+        return _last_written(call, x, axis, index, source)
     return _reduced(call, {"add": "sum", "multiply": "prod"}[str(how)], x, axis, index, source)
 
 
 def _scatter_add(call: OperationCall) -> Value:
     x, axis, index, source = _scattered(call)
-    return add(x, _added_up(x, axis, index, source))
+    return add(x, _added_up(call, x, axis, index, source))
 
 
 def _scatter_reduce(call: OperationCall) -> Value:
     x, axis, index, source = _scattered(call)
-    if not call.flag(5, "include_self", True):
-        raise not_in_playbook("'scatter_reduce' without what is there before")
-    return _reduced(call, str(call.operand(4, "reduce")), x, axis, index, source)
+    return _reduced(call, str(call.operand(4, "reduce")), x, axis, index, source, 5)
+
+
+def _index_reduce(call: OperationCall, x: Value, axis: int, index: Value, source: Value) -> Value:
+    return _reduced(call, str(call.operand(4, "reduce")), x, axis, index, source, 5)
 
 
 def _scattered(call: OperationCall) -> tuple[Value, int, Value, Value]:
@@ -142,17 +148,32 @@ def _scattered(call: OperationCall) -> tuple[Value, int, Value, Value]:
     return x, axis, index, source
 
 
-def _reduced(call: OperationCall, kind: str, x: Value, axis: int, index: Value, source: Value) -> Value:
-    if kind not in _REDUCED or x.dtype not in FLOATS:
+def _reduced(
+    call: OperationCall, kind: str, x: Value, axis: int, index: Value, source: Value, at: int | None = None
+) -> Value:
+    """Return what is written to each element, and was there before, put together.
+
+    Args:
+        at: the operand that says whether what was there before counts; None: it does.
+    """
+    counts = at is None or call.flag(at, "include_self", True)
+    if kind not in _REDUCED or (x.dtype not in FLOATS and kind not in ("sum", "prod")):
         raise not_in_playbook(f"'{call.node.op}' of {x.dtype} by {kind}")
     found, none, code = _REDUCED[kind]
-    hit, elements = _beside(x, axis, index, source)
-    kept = compute(_CHOSEN, hit, elements, like(x, none), dtype=x.dtype)
-    return compute(code, x, reduce(found, kept, (axis + 1,), False), dtype=x.dtype)
+    written = _put_together(call, found, x, axis, index, source, none)
+    if counts and kind != "mean":
+        return compute(code, x, written, dtype=x.dtype)
+    number = _put_together(call, "sum", x, axis, index, expand(constant(1, "int64"), index.dims), 0)
+    if kind == "mean":
+        if x.dtype not in FLOATS:
+            raise not_in_playbook(f"'{call.node.op}' of {x.dtype} by mean")
+        share = "({0} + {1}) / {T}({2} + 1)" if counts else "{2} > 0 ? {1} / {T}({2}) : {0}"
+        return compute(share, x, written, number, dtype=x.dtype)
+    return compute("{2} > 0 ? {1} : {0}", x, written, number, dtype=x.dtype)
 
 
 _REDUCED = {
-    "sum": ("sum", 0, "{0} + {1}"), "prod": ("times", 1, "{0} * {1}"),
+    "sum": ("sum", 0, "{0} + {1}"), "prod": ("times", 1, "{0} * {1}"), "mean": ("sum", 0, ""),
     "amax": ("max", float("-inf"), "max_of({0}, {1})"), "amin": ("min", float("inf"), "min_of({0}, {1})"),
 }  # fmt: skip
 """How what is written to one place is reduced, of nothing, and with what is there."""
@@ -172,36 +193,77 @@ def _source(call: OperationCall, at: int, name: str, x: Value, index: Value) -> 
     return source
 
 
-def _last_written(x: Value, axis: int, index: Value, source: Value) -> Value:
+def _last_written(call: OperationCall, x: Value, axis: int, index: Value, source: Value) -> Value:
     if index.dims[axis].single:
         return compute(_CHOSEN, _is_at(x, axis, index), source, x, dtype=x.dtype)
-    turn = position(index.dims, axis)
-    hit, turns = _beside(x, axis, index, turn)
-    last = reduce("max", compute(_CHOSEN, hit, turns, constant(-1, "int64"), dtype="int64"), (axis + 1,), False)
-    _, elements = _beside(x, axis, index, source)
-    own = compute("{0} == {1}", position(elements.dims, axis + 1), unsqueeze(last, axis + 1), dtype="bool")
-    dtype = "int64" if x.dtype == "bool" else x.dtype
-    written = reduce("sum", compute("{0} ? {1} : {T}(0)", own, cast(elements, dtype), dtype=dtype), (axis + 1,), False)
-    return compute("{0} < 0 ? {1} : {2}", last, x, cast(written, x.dtype), dtype=x.dtype)
+    last = _put_together(call, "max", x, axis, index, position(index.dims, axis), -1)
+    if _are_many(index, axis):
+        written: Value = along(source, axis, compute("{0} < 0 ? 0L : {0}", last, dtype="int64"))
+    else:
+        _, elements = _beside(x, axis, index, source)
+        own = compute("{0} == {1}", position(elements.dims, axis + 1), unsqueeze(last, axis + 1), dtype="bool")
+        dtype = "int64" if x.dtype == "bool" else x.dtype
+        kept = compute("{0} ? {1} : {T}(0)", own, cast(elements, dtype), dtype=dtype)
+        written = cast(reduce("sum", kept, (axis + 1,), False), x.dtype)
+    return compute("{0} < 0 ? {1} : {2}", last, x, written, dtype=x.dtype)
 
 
-def _added_up(x: Value, axis: int, index: Value, source: Value) -> Value:
+def _added_up(call: OperationCall, x: Value, axis: int, index: Value, source: Value) -> Value:
     if index.dims[axis].single:
         return compute("{0} ? {1} : {T}(0)", _is_at(x, axis, index), source, dtype=x.dtype)
+    return _put_together(call, "sum", x, axis, index, source, 0)
+
+
+def _put_together(
+    call: OperationCall, kind: str, x: Value, axis: int, index: Value, source: Value, none: float
+) -> Value:
+    """Return for each element of `x` the reduction of what is written to it; `none`, or less, where that is nothing."""
+    if _are_many(index, axis):
+        dims = tuple(own if k == axis else given for k, (own, given) in enumerate(zip(x.dims, index.dims, strict=True)))
+        return SegmentReduce(dims, source.dtype, kind, source, _order(call, index, axis), axis)
     hit, elements = _beside(x, axis, index, source)
-    return reduce("sum", compute("{0} ? {1} : {T}(0)", hit, elements, dtype=x.dtype), (axis + 1,), False)
+    kept = compute(_CHOSEN, hit, elements, like(elements, none), dtype=source.dtype)
+    return reduce(kind, kept, (axis + 1,), False)
+
+
+def _are_many(index: Value, axis: int) -> bool:
+    """Tell whether to compare each element's place with all of them costs more than to sort them."""
+    return max(index.dims[axis].size, *index.dims[axis].everywhere, 0) > _MOST_COMPARED
 
 
 def _beside(x: Value, axis: int, index: Value, source: Value) -> tuple[Value, Value]:
     """Return for each element of `x`, along one more dimension behind `axis`, which indices are its place, and the
-    elements of the source there; refuse many of them."""
-    count = index.dims[axis]
-    if max(count.size, *count.everywhere, 0) > _MOST_PLACES:
-        raise not_in_playbook(f"what is written at more than {_MOST_PLACES} places of a row")
+    elements of the source there."""
     place = unsqueeze(position(x.dims, axis), axis + 1)
     indices = unsqueeze(cast(index, "int64"), axis)
     hit = compute("{0} == {1}", place, indices, dtype="bool")
     return hit, unsqueeze(source, axis)
+
+
+def _order(call: OperationCall, index: Value, axis: int) -> Value:
+    """Return an index, sorted along a dimension, each place with where it lies; the same for all views of a vector."""
+    vector = _vector_of(index, axis)
+    if vector is None:
+        return _sorted_places(index, axis)
+    if vector not in call.made:
+        call.made[vector] = _sorted_places(squeeze(vector, [k for k, d in enumerate(vector.dims) if d.single]), 0)
+    order = call.made[vector]
+    return Move(tuple(d if k == axis else ONE for k, d in enumerate(index.dims)), order.dtype, order, (axis,))
+
+
+def _vector_of(index: Value, axis: int) -> Value | None:
+    """Return the vector that an index repeats along all other dimensions; None if it is none."""
+    walked: int | None = axis
+    while isinstance(index, Move):
+        walked = index.sources.index(walked) if walked in index.sources else None
+        index = index.operand
+    return index if [k for k, d in enumerate(index.dims) if not d.single] == [walked] else None
+
+
+def _sorted_places(index: Value, axis: int) -> Value:
+    number = compute("{0} * 4294967296L + {1}", cast(index, "int64"), position(index.dims, axis), dtype="int64")
+    order = Sorted(number.dims, "int64", number, axis)
+    return Reshape(order.dims, order.dtype, order)
 
 
 def _by_vector(write: Callable[[OperationCall, Value, int, Value, Value], Value]) -> Rule:
@@ -223,7 +285,7 @@ def _index_add(call: OperationCall, x: Value, axis: int, index: Value, source: V
     alpha = call.keyword("alpha", 1)
     if isinstance(alpha, int | float) and alpha != 1:
         source = mul(source, like(source, alpha))
-    return add(x, _added_up(x, axis, index, source))
+    return add(x, _added_up(call, x, axis, index, source))
 
 
 def _index_put(call: OperationCall) -> Value:
@@ -244,8 +306,8 @@ def _index_put(call: OperationCall) -> Value:
     place = from_either_end(place, x.dims[0])
     index, source = expand(followed(place, len(x.dims) - 1), dims), expand(values, dims)
     if not together:
-        return _last_written(x, 0, index, source)
-    return add(x, _added_up(x, 0, index, source))
+        return _last_written(call, x, 0, index, source)
+    return add(x, _added_up(call, x, 0, index, source))
 
 
 RULES: Mapping[str, Rule] = {
@@ -253,6 +315,6 @@ RULES: Mapping[str, Rule] = {
     "one_hot": _one_hot, "eye": _eye, "diag_embed": _diag_embed, "select_scatter": _select_scatter,
     "slice_scatter": _slice_scatter, "scatter": _scatter, "scatter_add": _scatter_add,
     "scatter_reduce": _scatter_reduce, "index_add": _by_vector(_index_add),
-    "index_copy": _by_vector(lambda call, *given: _last_written(*given)),
-    "index_fill": _by_vector(lambda call, *given: _last_written(*given)), "index_put": _index_put,
+    "index_reduce": _by_vector(_index_reduce), "index_copy": _by_vector(_last_written),
+    "index_fill": _by_vector(_last_written), "index_put": _index_put,
 }  # fmt: skip

@@ -160,6 +160,22 @@ class Scan(Accumulated):
 
 
 @dataclass(frozen=True, eq=False)
+class SegmentReduce(Accumulated):
+    """At each place along `axis` the sum, product ("times") or extreme of those of the operand's elements that belong
+    there.
+
+    Attributes:
+        order: sorted along `axis`, a number for each element: its place in the upper half, where it lies in the lower
+            one. Places below 0, and behind the last one, are none.
+    """
+
+    kind: str
+    operand: Value
+    order: Value
+    axis: int
+
+
+@dataclass(frozen=True, eq=False)
 class Sorted(Value):
     """The operand's elements, no two of which are equal, in order along `axis`: the least first, or the greatest.
 
