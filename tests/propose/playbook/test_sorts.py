@@ -66,7 +66,7 @@ def test_what_is_made_of_an_order_is_right(name: str, shared: SharedTools, tmp_p
 @pytest.mark.thorough
 @pytest.mark.parametrize("run", [pytest.param(4096, marks=pytest.mark.thorough), 256])
 def test_a_row_of_any_length_is_sorted(run: int, shared: SharedTools, tmp_path: Path) -> None:
-    """In shared memory, or in runs that are joined."""
+    """In shared memory, in runs that are joined, or in groups of these."""
     results = "(x.sort()[0], x.topk(min(30, x.shape[1]))[1], x.kthvalue(x.shape[1])[0])"
     made = problem(results, {"R": 2, "C": 1100}, {"R": 3, "C": 31}, x="torch.randn(R, C)")
     tried = (32, 63, 64, 65, 513, 1023, 1024, 1025) if run == 4096 else (64, 65, 1025)
@@ -80,7 +80,7 @@ def test_a_row_of_any_length_is_sorted(run: int, shared: SharedTools, tmp_path: 
         shared,
         tmp_path,
         compiled=run == 4096,
-        params={"BLOCK1": 128, "RUN1": run, "RUN3": run, "RUN5": run},
+        params={"BLOCK1": 128, **{f"RUN{k}": run for k in (1, 3, 5)}, **{f"RUNS{k}": 2 for k in (1, 3, 5)}},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
@@ -18,6 +19,8 @@ _EACH, _BANKS = 8, 16
 """Elements that a thread sorts in registers, and after how many in shared memory one is left out."""
 _RUN, _EMULATED = 8192, 64
 """Elements that a block sorts at once; on the emulator, so few that small workloads have longer rows."""
+_RUNS, _EMULATED_RUNS = 16, 2
+"""How many runs are joined first where a row has more of them: an element searches as many, and then as many groups."""
 
 
 def sort_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
@@ -31,7 +34,7 @@ def sort_naive(region: Region, name: str, naming: Naming, suffix: str) -> Region
 
 def sort_block(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     """Give every row a block, which sorts it in shared memory; a longer one several, and each element a search for its
-    place among what they have sorted."""
+    place among what they have sorted: at once, or in a group of runs first, and then among the groups."""
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
     out = region.stores[0].out
     joined = RowsKernel(replace(region, terms=region.terms.emptied(), stores=(RegionResult("", out),)), name, naming)
@@ -43,21 +46,35 @@ def sort_block(region: Region, name: str, naming: Naming, suffix: str) -> Region
     threads = min(1 << max(0, parts - 1).bit_length(), _MOST_THREADS)
     block = piece.param("BLOCK", max(_BLOCKS[0], threads), *_BLOCKS)
     run = piece.param("RUN", _RUN, emulator=_EMULATED)
+    together = piece.param("RUNS", _RUNS, emulator=_EMULATED_RUNS)
     piece.where.append(f"{_bytes(run)} <= smem_max")
     piece.scratch.append(ScratchText(runs, out.dtype, (k.rows, k.cols)))
     piece.code = render(
         "sort_block.cu.j2", k=k, joined=joined, runs=naming.tensor(runs), before=_before(region), last=_last(region),
         wanted=wanted,
     )  # fmt: skip
-    kernel, long = f"{name}<{block}, {run}>", f"{k.cols} > {run}"
+    kernel, group = f"{name}<{block}, {run}>", f"{run} * {together}"
     piece.launch(kernel, (k.rows,), (block,), k, f"{k.cols} <= {run}", _bytes(k.cols))
-    to_runs = tuple(runs if one == out.tensor else one for one in k.arguments)
-    piece.launches += [
-        LaunchText(kernel, (f"{k.rows} * ceil_div({k.cols}, {run})",), (block,), to_runs, long, _bytes(run)),
-        LaunchText(f"{name}_join<{block}, {run}>", (f"ceil_div({k.rows} * {k.cols}, {block})",), (block,),
-                   (*joined.arguments, runs), long),
-    ]  # fmt: skip
+    here, there = (lambda arguments: arguments), _swapped(out.tensor, runs)
+    # What the last launch reads lies in the runs: those of a row of several groups are made in the result first.
+    for arguments, when in ((there, f"{run} < {k.cols} and {k.cols} <= {group}"), (here, f"{k.cols} > {group}")):
+        grid = (f"{k.rows} * ceil_div({k.cols}, {run})",)
+        piece.launches.append(LaunchText(kernel, grid, (block,), arguments(k.arguments), when, _bytes(run)))
+    read = (*joined.arguments, runs)
+    for numbers, arguments, when in (
+        (f"{run}, {together}", there, f"{k.cols} > {group}"),
+        (f"{group}, 0", here, f"{k.cols} > {group}"),
+        (f"{run}, 0", here, f"{run} < {k.cols} and {k.cols} <= {group}"),
+    ):
+        grid = (f"ceil_div({k.rows} * {k.cols}, {block})",)
+        piece.launches.append(LaunchText(f"{name}_join<{block}, {numbers}>", grid, (block,), arguments(read), when))
     return piece
+
+
+def _swapped(one: str, other: str) -> Callable[[tuple[str, ...]], tuple[str, ...]]:
+    """Return what gives a launch one of two tensors for the other."""
+    swap = {one: other, other: one}
+    return lambda arguments: tuple(swap.get(name, name) for name in arguments)
 
 
 def _bytes(elements: str) -> str:
