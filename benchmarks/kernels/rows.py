@@ -110,6 +110,7 @@ _VECTORS: Sequence[Params] = (
 """Vectors in flight: a block's threads, and those of a thread."""
 _BLOCKS: Sequence[Params] = ({}, {"BLOCK": 256}, {"BLOCK": 128})
 _SORTING: Sequence[Params] = ({}, {"BLOCK1": 256}, {"BLOCK1": 1024})
+_SEGMENTS: Sequence[Params] = ({}, {"BX2": 64}, {"BX2": 256}, {"BY2": 2})
 _LAYER: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 _CHANNEL: Mapping[str, str] = {"w": "torch.randn(B)", "b": "torch.randn(B)"}
 CASES: Sequence[RowsCase] = (
@@ -210,6 +211,12 @@ CASES: Sequence[RowsCase] = (
     _rows("topk-50-of-50257", "x.topk(50)[0]", "256 50257", _SORTING),
     _rows("topk-50-of-4096", "x.topk(50)[0]", "16384 4096", _SORTING),
     _rows("median-4096", "x.median(1)[0]", "16384 4096", _SORTING),
+    _rows("index-add", "x.index_add(0, i, m)", "100000 64", _SEGMENTS, i="torch.randint(0, A, (10 * A,))",
+          m="torch.randn(10 * A, B)"),
+    _rows("index-add-messages", "x.index_add(0, d, x[s])", "100000 64", _SEGMENTS, s="torch.randint(0, A, (10 * A,))",
+          d="torch.randint(0, A, (10 * A,))"),
+    _rows("scatter-add", "x.scatter_add(0, k, m)", "10000 64", _SEGMENTS, k="torch.randint(0, A, (10 * A, B))",
+          m="torch.randn(10 * A, B)"),
     _rows("cross-entropy", "F.cross_entropy(x, y)", "65536 4096", ({}, {"ITEMS1": 4}), y="torch.randint(0, B, (A,))"),
     _rows("mse", "torch.mean((x - y) ** 2)", "16384 16384", y="torch.randn(A, B)"),
     _rows("kl-div", "F.kl_div(torch.log(x), y, reduction='batchmean')", "16384 8192",

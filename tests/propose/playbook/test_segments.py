@@ -20,6 +20,7 @@ FORMS = {
         "torch.relu(torch.zeros_like(x).index_add(0, d, x[s] * m.sigmoid()) / torch.zeros(N).index_add(0, d, "
         "torch.ones(E)).clamp(min=1)[:, None])"
     ),
+    "many at a place": "x[:3].index_add(0, d.repeat(5) % 3, m.repeat(5, 1)) * 2",
     "a softmax over the neighbours of each": (
         "torch.zeros_like(x).scatter_add(0, view, e / torch.zeros_like(x).scatter_add(0, view, e)[d])"
     ),

@@ -9,10 +9,11 @@ from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.writing import RegionText, render
 
-_ACROSS, _SHARES = (8, 32, 64, 128), (1, 2, 4, 8, 16, 32)
-_EACH = 4
-"""Elements of a segment that are worth another thread."""
-_THREADS = 1024
+_ACROSS, _SHARES = (8, 32, 64, 128, 256), (1, 2, 4, 8, 16, 32)
+_EACH = 64
+"""Elements of a segment that are worth another thread, which searches for where they begin and end, too."""
+_THREADS, _USUAL = 1024, 128
+"""Of a block: the most, and how many it has unless the tuner finds others better."""
 
 
 def segments_naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
@@ -29,7 +30,7 @@ def segments_shared(region: Region, name: str, naming: Naming, suffix: str) -> R
     piece, k = RegionText(suffix), SegmentsKernel(region, name, naming)
     expected = region.reduced[0].extent.size // max(1, _places(region))
     shares = min(_SHARES[-1], 1 << max(0, expected // _EACH).bit_length())
-    p = {"BX": piece.param("BX", 32, *_ACROSS), "BY": piece.param("BY", shares, *_SHARES)}
+    p = {"BX": piece.param("BX", max(32, _USUAL // shares), *_ACROSS), "BY": piece.param("BY", shares, *_SHARES)}
     piece.where.append(f"{p['BX']} * {p['BY']} <= {_THREADS}")
     piece.code = render("segments_shared.cu.j2", k=k, p=p)
     piece.launch(f"{name}<{p['BX']}, {p['BY']}>", (f"ceil_div({k.rows}, {p['BX']})",), (p["BX"], p["BY"]), k)
