@@ -338,13 +338,13 @@ class Planner:
         return replace(self._along(Kind.SCAN, value, scan.axis, store, scan), scan=scan)
 
     def _segments(self, value: Value, segments: SegmentReduce, store: Load) -> Region:
-        symbols: list[Coordinate] = [f"o{k}" for k in range(len(value.dims))]
-        extents = {str(s): d for s, d in zip(symbols, value.dims, strict=True)}
+        symbols = [f"o{k}" for k in range(len(value.dims))]
+        extents = dict(zip(symbols, value.dims, strict=True))
         elements = segments.operand.dims[segments.axis]
         terms = Terms({**extents, "r0": elements}, self.materialise, segments, fast=self.fast, takes=True)
         order, place = terms.order_of(segments, symbols), terms.place_of(segments, symbols)
         made = (RegionResult(terms.at(value, symbols), _access(store, symbols)),)
-        outer = merged(list(extents), terms, _accesses(terms, made))
+        outer = merged(symbols, terms, _accesses(terms, made))
         return Region(Kind.SEGMENTS, terms, made, outer, (Mode(("r0",), elements),), order=order, place=place)
 
     def _sort(self, value: Sorted, store: Load) -> Region:

@@ -266,7 +266,7 @@ class Terms:
 
     def _segment(self, value: SegmentReduce, coordinates: Sequence[Coordinate]) -> str:
         """Return the term of a segment's reduction, which is complete after one walk over its elements."""
-        operand = self.at(self._without_reductions(value.operand), along_row(value, coordinates))
+        operand = self.at(self._without_reductions(value.operand), _along_row(value, coordinates))
         needs = (operand, self.place_of(value, coordinates))
         key, ctype = ("segment", value.kind, operand), COMPUTE_TYPE[value.dtype]
         return self._term(key, ctype, reduction=(value.kind, operand), needs=needs, level=1)
@@ -277,7 +277,7 @@ class Terms:
 
     def order_of(self, value: SegmentReduce, coordinates: Sequence[Coordinate]) -> str:
         """Return the term of the numbers that say which elements belong to a segment."""
-        row = along_row(value, coordinates)
+        row = _along_row(value, coordinates)
         return self.at(value.order, _aligned(value.order, value.operand, row))
 
     def _without_reductions(self, value: Value) -> Value:
@@ -303,7 +303,7 @@ class Terms:
         return [t for t in self.terms.values() if t.name in wanted and t.varies == varying]
 
 
-def along_row(value: SegmentReduce, coordinates: Sequence[Coordinate]) -> list[Coordinate]:
+def _along_row(value: SegmentReduce, coordinates: Sequence[Coordinate]) -> list[Coordinate]:
     """Return the coordinates of a segment's elements: along the axis they are walked."""
     return ["r0" if k == value.axis else c for k, c in enumerate(coordinates)]
 

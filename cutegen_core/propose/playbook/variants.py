@@ -118,18 +118,10 @@ SCAN_STRIDED = (SCAN[0], Level("tuned", "one thread a row, block size tunable", 
 
 SORT = (
     Level("naive", "one thread, one element, whose place is how many come before it", sort_naive),
-    Level(
-        "tuned",
-        "one block a row, sorted in shared memory by a bitonic network, block size tunable",
-        sort_block,
-    ),
+    Level("tuned", "one block a row, sorted in shared memory by a bitonic network, block size tunable", sort_block),
 )
 SEGMENTS = (
-    Level(
-        "naive",
-        "one thread, one result: its elements found among the sorted ones, then one by one",
-        segments_naive,
-    ),
+    Level("naive", "one thread, one result: its elements found among the sorted ones, then one by one", segments_naive),
     Level("tuned", "threads share the elements of a result, how many is tunable", segments_shared),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
@@ -55,26 +55,25 @@ def sort_block(region: Region, name: str, naming: Naming, suffix: str) -> Region
     )  # fmt: skip
     kernel, group = f"{name}<{block}, {run}>", f"{run} * {together}"
     piece.launch(kernel, (k.rows,), (block,), k, f"{k.cols} <= {run}", _bytes(k.cols))
-    here, there = (lambda arguments: arguments), _swapped(out.tensor, runs)
+    few, many = f"{run} < {k.cols} and {k.cols} <= {group}", f"{k.cols} > {group}"
+    sorting, joining = (f"{k.rows} * ceil_div({k.cols}, {run})",), (f"ceil_div({k.rows} * {k.cols}, {block})",)
+    own, read, smem = k.arguments, (*joined.arguments, runs), _bytes(run)
+    to_runs, from_result = _swapped(own, out.tensor, runs), _swapped(read, out.tensor, runs)
     # What the last launch reads lies in the runs: those of a row of several groups are made in the result first.
-    for arguments, when in ((there, f"{run} < {k.cols} and {k.cols} <= {group}"), (here, f"{k.cols} > {group}")):
-        grid = (f"{k.rows} * ceil_div({k.cols}, {run})",)
-        piece.launches.append(LaunchText(kernel, grid, (block,), arguments(k.arguments), when, _bytes(run)))
-    read = (*joined.arguments, runs)
-    for numbers, arguments, when in (
-        (f"{run}, {together}", there, f"{k.cols} > {group}"),
-        (f"{group}, 0", here, f"{k.cols} > {group}"),
-        (f"{run}, 0", here, f"{run} < {k.cols} and {k.cols} <= {group}"),
-    ):
-        grid = (f"ceil_div({k.rows} * {k.cols}, {block})",)
-        piece.launches.append(LaunchText(f"{name}_join<{block}, {numbers}>", grid, (block,), arguments(read), when))
+    piece.launches += [
+        LaunchText(kernel, sorting, (block,), to_runs, few, smem),
+        LaunchText(f"{name}_join<{block}, {run}, 0>", joining, (block,), read, few),
+        LaunchText(kernel, sorting, (block,), own, many, smem),
+        LaunchText(f"{name}_join<{block}, {run}, {together}>", joining, (block,), from_result, many),
+        LaunchText(f"{name}_join<{block}, {group}, 0>", joining, (block,), read, many),
+    ]
     return piece
 
 
-def _swapped(one: str, other: str) -> Callable[[tuple[str, ...]], tuple[str, ...]]:
-    """Return what gives a launch one of two tensors for the other."""
+def _swapped(arguments: Sequence[str], one: str, other: str) -> tuple[str, ...]:
+    """Return a launch's arguments with each of two tensors in place of the other."""
     swap = {one: other, other: one}
-    return lambda arguments: tuple(swap.get(name, name) for name in arguments)
+    return tuple(swap.get(name, name) for name in arguments)
 
 
 def _bytes(elements: str) -> str:

@@ -165,8 +165,6 @@ def _reduced(
         return compute(code, x, written, dtype=x.dtype)
     number = _put_together(call, "sum", x, axis, index, expand(constant(1, "int64"), index.dims), 0)
     if kind == "mean":
-        if x.dtype not in FLOATS:
-            raise not_in_playbook(f"'{call.node.op}' of {x.dtype} by mean")
         share = "({0} + {1}) / {T}({2} + 1)" if counts else "{2} > 0 ? {1} / {T}({2}) : {0}"
         return compute(share, x, written, number, dtype=x.dtype)
     return compute("{2} > 0 ? {1} : {0}", x, written, number, dtype=x.dtype)
