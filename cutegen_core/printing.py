@@ -36,7 +36,7 @@ def session_json(store: Store, session: str) -> Mapping[str, Any]:
         "state": view.state.status,
         "reason": view.state.reason,
         "steps": [
-            row._asdict() | _answers(step) | _candidates(view.state, step)
+            row._asdict() | {"warnings": views.warnings_of(step)} | _answers(step) | _candidates(view.state, step)
             for row, step in zip(view.steps, view.state.steps, strict=True)
         ],
         "suites": [as_json.to_plain(suite) for suite in view.state.suites],

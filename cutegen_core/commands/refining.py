@@ -22,7 +22,7 @@ from cutegen_core.records.errors import UsageError
 from cutegen_core.records.event import AnsweredBy, Role, SessionState
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Status
-from cutegen_core.records.wording import counted
+from cutegen_core.records.wording import CAREFUL, counted
 from cutegen_core.session import start
 from cutegen_core.trajectory.state import WORKING, Step
 from cutegen_core.trajectory.store import Store
@@ -177,12 +177,13 @@ def _finish(arguments: argparse.Namespace, store: Store, session: str, decisions
 
 
 def _describe_end(step: Step) -> str:
-    """Return what a closed step came to, and why if it did not pass."""
+    """Return what a closed step came to, why if it did not pass, and the warnings about its reply."""
+    careful = "".join(f"\n  {CAREFUL}{warning}" for warning in views.warnings_of(step))
     if step.status is None:
         return f"no kernel: {step.note or step.outcome}"
     several = f", the best of {counted(len(step.alternatives), 'candidate')}" if step.alternatives else ""
     why = step.verdict.message if step.verdict and step.status is not Status.PASSED else ""
-    return f"{step.idea}: {step.status} {step.outcome}{several}" + (f"\n  {why}" if why else "")
+    return f"{step.idea}: {step.status} {step.outcome}{several}" + (f"\n  {why}" if why else "") + careful
 
 
 def _follow(store: Store, session: str, decisions: Sequence[Decision] = (), *, quiet: bool) -> SessionState:

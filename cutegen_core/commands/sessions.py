@@ -7,7 +7,7 @@ import sys
 
 from cutegen_core import views
 from cutegen_core.printing import print_json, session_json
-from cutegen_core.records.wording import counted
+from cutegen_core.records.wording import CAREFUL, counted
 from cutegen_core.share.exports import FORMATS, export
 from cutegen_core.share.imports import import_path
 from cutegen_core.trajectory.store import Store
@@ -39,6 +39,8 @@ def show(arguments: argparse.Namespace) -> int:
         print(f"{mark}{step.number:3} {step.status or '-':20} {step.outcome or '-':12} {step.idea}")
         if step.message:
             print(f"      {step.message}")
+        for warning in views.warnings_of(own):
+            print(f"      {CAREFUL}{warning}")
         for row in views.alternatives(view.state, own):
             said = ", ".join(filter(None, (row.status or "no kernel", row.took, row.message)))
             print(f"      {'*' if row.kept else ' '} candidate {row.number}: {row.idea}: {said}")

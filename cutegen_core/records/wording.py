@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from cutegen_core.records.performance import BEST, CANDIDATE, EXISTING, Speedup, Word
 
 NEEDS_GPU = "needs a GPU: the emulator tests kernels but cannot time them"
+CAREFUL = "Careful: "
+"""Before each warning about a reply's text, a line each behind what the reply says of its change."""
 _CLOSE, _NO_DIFFERENCE = 1.1, 0.005
 _MANY = 1e6
 _CALLED = {CANDIDATE: "this kernel", BEST: "previous best", EXISTING: "existing kernel"}

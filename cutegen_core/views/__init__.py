@@ -22,7 +22,7 @@ from cutegen_core.views.benches import (
 from cutegen_core.views.chips import chips
 from cutegen_core.views.costs import Delta, MixRow, compare, instruction_mix, mix_rows
 from cutegen_core.views.evidence import step_evidence
-from cutegen_core.views.outcome import outcome_line, way_on
+from cutegen_core.views.outcome import outcome_line, warnings_of, way_on
 from cutegen_core.views.price import Price, paid_lines, price
 from cutegen_core.views.profiles import ProfileDelta, ProfileView, profile_deltas, profile_view
 from cutegen_core.views.rail import RailStatus, RailStop, rail
@@ -135,6 +135,7 @@ __all__ = [
     "timing_of",
     "unreadable_sessions",
     "untimed_text",
+    "warnings_of",
     "way_on",
     "why_untimed",
 ]

@@ -12,7 +12,7 @@ from cutegen_core.records.event import AnsweredBy, Outcome, Role, SessionState
 from cutegen_core.records.evidence import Remark, Tone
 from cutegen_core.records.performance import BEST, Word, WorkloadPerformance
 from cutegen_core.records.trial import ExecutorKind, Mark, Status
-from cutegen_core.records.wording import counted, listed, lowered, micros, pace_against
+from cutegen_core.records.wording import CAREFUL, counted, listed, lowered, micros, pace_against
 from cutegen_core.trajectory.state import WORKING, Phase, State, Step
 from cutegen_core.views.session import StepView
 
@@ -30,6 +30,11 @@ _ASKED = {
     Gate.REPLY: "Waiting for a reply",
     Gate.INSTRUCTION: "Waiting for an instruction",
 }
+
+
+def warnings_of(step: Step) -> tuple[str, ...]:
+    """Return the warnings about the reply that a step's kernel came from: odd characters, more kernels than one."""
+    return tuple(line.removeprefix(CAREFUL) for line in step.plan.splitlines() if line.startswith(CAREFUL))
 
 
 def outcome_line(state: State, shown: StepView) -> tuple[Remark, ...]:

@@ -11,6 +11,7 @@ from cutegen_core.propose.replies.parsing import ParsedReply, UnparsedReply, par
 from cutegen_core.propose.replies.patching import written
 from cutegen_core.propose.replies.reply_text import extract_answer
 from cutegen_core.records.candidate import content_key
+from cutegen_core.records.wording import CAREFUL
 
 _TAIL_CHARACTERS = 40
 _CUT = ("length", "cut", ModelErrorKind.TRUNCATED_STREAM, ModelErrorKind.BAD_ANSWER)
@@ -92,7 +93,7 @@ def _parse(call: Call, request: ProposalRequest, base: str | None) -> ParsedRepl
 
 def plan_text(parsed: ParsedReply) -> str:
     """Return what a reply says of its change, with the warnings about its text."""
-    return "\n".join([parsed.plan, *(f"Careful: {warning}" for warning in parsed.warnings)]).strip()
+    return "\n".join([parsed.plan, *(f"{CAREFUL}{warning}" for warning in parsed.warnings)]).strip()
 
 
 def find_idea(plan: str, source: str = "") -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from cutegen_core import engine, views
+from cutegen_core import cli, engine, views
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
 from cutegen_core.propose.tokens import estimate_tokens
@@ -216,6 +216,17 @@ def test_characters_that_turn_the_text_around_are_told_with_the_plan(desk, serve
     state = desk.go(begin(desk))
     assert "RIGHT-TO-LEFT OVERRIDE" in state.steps[0].plan
     assert "\u202e" not in state.steps[0].idea
+
+
+def test_a_command_says_which_of_two_kernels_was_taken(desk, serve, capsys, monkeypatch):
+    serve(good(f"{whole(source=RELU)}Or:\n```cpp\n{SWAPPED}```\n"))
+    session = begin(desk)
+    state = desk.go(session)
+    assert state.steps[0].status is Status.PASSED
+    assert views.warnings_of(state.steps[0]) == ("the reply holds 2 kernel files; the last one is meant",)
+    monkeypatch.setenv("CUTEGEN_HOME", str(desk.store.path.parent))
+    assert cli.main(["show", session]) == 0
+    assert "Careful: the reply holds 2 kernel files" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("letter", ["x", more("\n"), more("*"), more("`")])
