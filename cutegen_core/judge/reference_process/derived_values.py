@@ -41,6 +41,8 @@ _MOSTLY = 0.5
 _FEW_ELEMENTS, _ROUNDINGS = 64, 12
 """One element says little about how far rounding moves an output, and so does one rounding where terms cancel: a
 softmax of what is left of them may choose another column, or not."""
+_IN_PRODUCTS = {Values.CANCELLING: _ROUNDINGS, Values.WIDE: 3}
+"""Values of which terms of a product cancel, by design or by chance -> how often products are rounded, in turn."""
 _SUM_EPS = 2.0**-23
 _WIDEST_EPS = 2.0**-7
 """Of bfloat16: nobody adds up in 8-bit floats."""
@@ -110,9 +112,8 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
             for seed in range(1, 1 + (_ROUNDINGS if small else 1))
         )
         again.append(run_rounded(drawn.live, drawn.live.tensors, 1))
-        if values is Values.CANCELLING:
-            moved = (run_rounded(drawn.live, drawn.live.tensors, n, in_products=True) for n in range(1, 1 + _ROUNDINGS))
-            again += moved
+        moved = range(1, 1 + _IN_PRODUCTS.get(values, 0))
+        again += (run_rounded(drawn.live, drawn.live.tensors, n, in_products=True) for n in moved)
         stand_ins = tuple(run_exact(drawn.live, tensors) for tensors in drawn.stand_ins)
         selected = run_selected(drawn.live, drawn.live.tensors) if values in SPECIAL_VALUES else None
         excused = values not in SPECIAL_VALUES and _is_excused(drawn.live, expected.exact)

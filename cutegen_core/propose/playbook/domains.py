@@ -18,6 +18,7 @@ from cutegen_core.propose.playbook.values import (
     Extent,
     Join,
     Move,
+    Recurrent,
     Reduce,
     Reshape,
     Sorted,
@@ -29,7 +30,7 @@ from cutegen_core.propose.playbook.values import (
     walk,
 )
 
-_OWN_REGION = (Accumulated, DotProductAttention, Sorted, Reshape, Viewed, Join, Taken)
+_OWN_REGION = (Accumulated, DotProductAttention, Sorted, Recurrent, Reshape, Viewed, Join, Taken)
 """What other kernels write, or what is not addressed element by element."""
 
 
@@ -113,7 +114,7 @@ def share_rows(value: Value, other: Value) -> bool:
 def is_made_of(value: Value, other: Value) -> bool:
     """Return whether a value of reductions, views and arithmetic has another one in it; of any other, it may have."""
     parts = walk(value, Compute, Move, Reduce, Reshape, Viewed)
-    unknown = Accumulated | DotProductAttention | Sorted | Join | Taken
+    unknown = Accumulated | DotProductAttention | Sorted | Recurrent | Join | Taken
     return any(part is other or isinstance(part, unknown) for part in parts)
 
 

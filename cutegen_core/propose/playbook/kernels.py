@@ -13,6 +13,7 @@ from functools import partial
 
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import NO_MODES, VECTOR_BYTES, Parameters, TensorText, layout_of
+from cutegen_core.propose.playbook.pointwise import UNARY, fill
 from cutegen_core.propose.playbook.regions import Mode, Region
 from cutegen_core.propose.playbook.statements import Statements, StoreText, TermText, term_names
 from cutegen_core.propose.playbook.terms import TensorAccess
@@ -302,6 +303,40 @@ class MappedAttention(AttentionKernel):
     """Attention whose tensors come and go by tensor maps."""
 
     mapped = True
+
+
+class RecurrentKernel(RegionKernel):
+    """A kernel of `T` steps of `B` sequences, whose states have `H` elements in `ctype`; `gates` products each.
+
+    Its tensors by attribute of the value; a tensor that there is not is None.
+    """
+
+    def _lay_out(self) -> None:
+        made, region = self.region.recurrent, self.region
+        assert made is not None
+        steps, batch, units = region.outer
+        gates, width = region.reduced
+        self.kind, self.backwards = made.kind, made.backwards
+        self.T, self.B, self.H = (
+            self._parameters.number(name, mode.extent.text, "int")
+            for name, mode in (("T", steps), ("B", batch), ("H", width))
+        )
+        names = [name for name in ("given", "weight", "bias", "state", "cells") if getattr(made, name) is not None]
+        walked = {
+            "given": (gates, batch, steps), "weight": (gates, width), "bias": (gates,), "state": (width, batch),
+            "cells": (width, batch),
+        }  # fmt: skip
+        for access, modes in zip(region.accesses, [*(walked[name] for name in names), (units, batch, steps)], strict=True):
+            self._parameters.add(access, layout_of(*(self._parameters.nested((mode,), access) for mode in modes)))
+        texts = dict(zip(names, self.tensors, strict=False))
+        self.given, self.weight = texts["given"], texts["weight"]
+        self.bias, self.state, self.cells = (texts.get(name) for name in ("bias", "state", "cells"))
+        self.ctype = COMPUTE_TYPE[region.stores[0].out.dtype]
+        self.gates = {"lstm": 4, "gru": 3}.get(made.kind, 1)
+
+    def formula(self, operation: str, operand: str) -> str:
+        """Return a function of a gate as C++."""
+        return fill(UNARY[operation], (operand,), self.ctype, fast=self.region.terms.fast)
 
 
 def attention_steps(region: Region) -> Iterator[Extent]:

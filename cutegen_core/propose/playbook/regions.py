@@ -32,6 +32,7 @@ from cutegen_core.propose.playbook.values import (
     Load,
     Move,
     Product,
+    Recurrent,
     Reduce,
     Reshape,
     Scan,
@@ -42,6 +43,7 @@ from cutegen_core.propose.playbook.values import (
     Viewed,
     agree,
     compute,
+    constant,
     contiguous,
     in_order,
     plain,
@@ -64,6 +66,7 @@ class Kind(StrEnum):
     PRODUCT = "product"
     CONVOLUTION = "convolution"
     POOLING = "pooling"
+    RECURRENT = "recurrent"
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,7 @@ class Region:
         scan, sort: what the region scans or sorts, along `reduced`.
         order, place: names of the terms of a segment's order, and of its place.
         sliding: the convolution or pooling.
+        operands: of a recurrent layer, in the order of its value's attributes, without those that there are not.
         elements: of an elementwise region, how many there are, as an expression.
         kept: the triangle outside of which the result of a product does not depend on it.
         has_zeros: an operand of the product is a triangle or a diagonal of something.
@@ -119,6 +123,8 @@ class Region:
     place: str = ""
     attention: DotProductAttention | None = None
     sliding: Sliding | None = None
+    recurrent: Recurrent | None = None
+    operands: tuple[TensorAccess, ...] = ()
     elements: str = ""
     kept: KeptTriangle | None = None
     has_zeros: bool = False
@@ -135,7 +141,7 @@ class Region:
     def accesses(self) -> list[TensorAccess]:
         """Return every tensor access, the stores last."""
         operands = [x for x in (self.a, self.b, self.c) if x is not None]
-        return [*operands, *_accesses(self.terms, self.stores)]
+        return [*operands, *self.operands, *_accesses(self.terms, self.stores)]
 
     def is_flat(self, access: TensorAccess) -> bool:
         """Return whether it is walked in memory order, from the beginning, where nothing is reduced."""
@@ -271,6 +277,8 @@ class Planner:
             return self._attention(*attention)
         if isinstance(first, Sorted):
             return self._sort(first, stores[0])
+        if isinstance(first, Recurrent):
+            return self._recurrent(first, stores[0])
         domain = row_domain(first)
         if domain is not None:
             return self._over_rows(Kind.ROWS, domain, values, stores)
@@ -371,6 +379,22 @@ class Planner:
         rows, columns, keys, depth = (Mode((s,), terms.extents[s]) for s in ("om", "oe", "rn", "rd"))
         made, outer = (RegionResult(scale, out),), (*heads, rows, columns)
         return Region(Kind.ATTENTION, terms, made, outer, (keys, depth), q, k, v, attention=value)
+
+    def _recurrent(self, value: Recurrent, store: Load) -> Region:
+        along = ("ot", "ob") if value.axis == 0 else ("ob", "ot")
+        gates, width = value.weight.dims
+        extents = dict(zip((*along, "ou", "rg", "rk"), (*value.dims, gates, width), strict=True))
+        terms = Terms(extents, self.materialise, fast=self.fast)
+        parts: tuple[tuple[Value | None, tuple[str, ...]], ...] = (
+            (value.given, (*along, "rg")), (value.weight, ("rg", "rk")), (value.bias, ("rg",)),
+            (value.state, ("ob", "rk")), (value.cells, ("ob", "rk")),
+        )  # fmt: skip
+        operands = tuple(self._operand(terms, one, symbols) for one, symbols in parts if one is not None)
+        made = (RegionResult(terms.at(constant(0, value.dtype), ()), _access(store, (*along, "ou"))),)
+        outer, reduced = ([Mode((s,), extents[s]) for s in names] for names in (("ot", "ob", "ou"), ("rg", "rk")))
+        return Region(
+            Kind.RECURRENT, terms, made, tuple(outer), tuple(reduced), recurrent=value, operands=operands
+        )
 
     def _windows(self, value: Value, sliding: Sliding, store: Load) -> Region:
         symbols = [f"o{k}" for k in range(len(value.dims))]

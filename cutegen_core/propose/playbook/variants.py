@@ -33,7 +33,7 @@ from cutegen_core.propose.playbook.one_launch import (
 )
 from cutegen_core.propose.playbook.products import menu as products
 from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
-from cutegen_core.propose.playbook.rows import attention
+from cutegen_core.propose.playbook.rows import attention, recurrent
 from cutegen_core.propose.playbook.rows.columns import columns_by_vectors, is_shared, pays_by_vectors
 from cutegen_core.propose.playbook.rows.long_rows import long_rows, split_rows, wanted_shares
 from cutegen_core.propose.playbook.rows.segments import segments_naive, segments_shared
@@ -145,6 +145,8 @@ def menu_of(region: Region, target: Target = ANY, *, alone: bool = True) -> tupl
         return SORT
     if region.kind is Kind.SEGMENTS:
         return SEGMENTS
+    if region.kind is Kind.RECURRENT:
+        return recurrent.menu(target)
     if region.sliding is not None:
         return windows.menu(region, target)
     if region.kind is Kind.STRIPS:

@@ -18,6 +18,7 @@ from cutegen_core.propose.playbook.rules import (
     places,
     products,
     ranks,
+    recurrent,
     reductions,
     scans,
     special,
@@ -35,6 +36,7 @@ SEVERAL: Mapping[str, Callable[[OperationCall], dict[str, Value]]] = {
     **reductions.SEVERAL,
     **ranks.SEVERAL,
     **cells.SEVERAL,
+    **recurrent.SEVERAL,
 }
 """Operations with several results, one value each, named as "getitem" asks for them."""
 

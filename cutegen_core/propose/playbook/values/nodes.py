@@ -190,6 +190,30 @@ class Sorted(Value):
 
 
 @dataclass(frozen=True, eq=False)
+class Recurrent(Value):
+    """The state of a recurrent layer behind each of its steps; with an LSTM's, behind it along the last dimension, its
+    cells.
+
+    Attributes:
+        kind: "lstm", "gru", "tanh" or "relu".
+        given: what the input brings to the gates, one gate after the other along the last dimension.
+        weight: of the state, (gates * width, width); `bias` is added to that product.
+        state, cells: (batch, width) before the first step; None: zeros.
+        axis: of the steps, 0 or 1; the batch is the other one.
+        backwards: the last step comes first.
+    """
+
+    kind: str
+    given: Value
+    weight: Value
+    bias: Value | None
+    state: Value | None
+    cells: Value | None
+    axis: int
+    backwards: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Viewed(Value):
     """What `view` shows of the operand once that is in memory: a part of it, windows, its diagonal."""
 
