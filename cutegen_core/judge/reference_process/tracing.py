@@ -34,6 +34,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from cutegen_core.judge.reference_process import recurrent_layers
 from cutegen_core.judge.reference_process.loading.fake_modules import converted_anew
 from cutegen_core.judge.reference_process.loading.live import (
     Live,
@@ -70,7 +71,8 @@ def signature_of(live: Live) -> Signature:
         ProblemError: `forward` failed, or takes or returns a value that is no tensor of a known dtype.
     """
     try:
-        outputs = live.call({name: t.clone() for name, t in live.tensors.items()})
+        with recurrent_layers.WholeRecurrentLayers():
+            outputs = live.call({name: t.clone() for name, t in live.tensors.items()})
     except Exception as error:
         raise ProblemError(describe(error, live.origin)) from error
     return Signature(live.specs(), output_specs(outputs, live.origin), dict(live.scalars))
@@ -83,7 +85,8 @@ def forward_of(live: Live) -> Forward:
         ProblemError: the forward failed.
     """
     elements = sum(t.numel() for t in live.tensors.values())
-    with FlopCounterMode(display=False) as flops, _ElementCounter() as counter, _EverySlice():
+    counting = FlopCounterMode(display=False, custom_mapping=dict(recurrent_layers.flops_of()))
+    with counting as flops, _ElementCounter() as counter, _EverySlice():
         signature_of(live)
     return Forward(Cost(elements + counter.elements, int(flops.get_total_flops())), tuple(counter.calls))
 
@@ -133,7 +136,7 @@ def trace(source: str, origin: str) -> Graph:
         names = list(live.tensors)
 
         def forward(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-            with _EverySlice():
+            with _EverySlice(), recurrent_layers.WholeRecurrentLayers():
                 return live.call(dict(zip(names, tensors, strict=True)))
 
         try:
@@ -270,7 +273,7 @@ def _operation(node: fx.Node) -> str:
     if node.target is operator.getitem:
         return "getitem"
     name = getattr(node.target, "overloadpacket", node.target)
-    return str(name)
+    return recurrent_layers.name_of(str(name))
 
 
 def _result(value: Any) -> tuple[tuple[int, ...], str]:  # noqa: ANN401

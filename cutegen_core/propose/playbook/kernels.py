@@ -326,7 +326,9 @@ class RecurrentKernel(RegionKernel):
             "given": (gates, batch, steps), "weight": (gates, width), "bias": (gates,), "state": (width, batch),
             "cells": (width, batch),
         }  # fmt: skip
-        for access, modes in zip(region.accesses, [*(walked[name] for name in names), (units, batch, steps)], strict=True):
+        for access, modes in zip(
+            region.accesses, [*(walked[name] for name in names), (units, batch, steps)], strict=True
+        ):
             self._parameters.add(access, layout_of(*(self._parameters.nested((mode,), access) for mode in modes)))
         texts = dict(zip(names, self.tensors, strict=False))
         self.given, self.weight = texts["given"], texts["weight"]

@@ -392,9 +392,7 @@ class Planner:
         operands = tuple(self._operand(terms, one, symbols) for one, symbols in parts if one is not None)
         made = (RegionResult(terms.at(constant(0, value.dtype), ()), _access(store, (*along, "ou"))),)
         outer, reduced = ([Mode((s,), extents[s]) for s in names] for names in (("ot", "ob", "ou"), ("rg", "rk")))
-        return Region(
-            Kind.RECURRENT, terms, made, tuple(outer), tuple(reduced), recurrent=value, operands=operands
-        )
+        return Region(Kind.RECURRENT, terms, made, tuple(outer), tuple(reduced), recurrent=value, operands=operands)
 
     def _windows(self, value: Value, sliding: Sliding, store: Load) -> Region:
         symbols = [f"o{k}" for k in range(len(value.dims))]

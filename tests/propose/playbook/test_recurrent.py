@@ -22,6 +22,7 @@ LINES = [
     "z, g, e = torch.zeros_like(h), 3 * h.shape[2], h.shape[2]",
 ]
 FORMS = {
+    "one without biases": "torch.gru(x, h[:1], [w[:g], r[:g]], False, 1, 0.0, False, False, False)[0].relu()",
     "an LSTM of two layers": "*torch.lstm(x, (h, h * 0.5), [*p, *q], True, 2, 0.0, False, False, False), x * 2",
     "its last state behind a product": (
         "torch.lstm(x.transpose(0, 1), (z, z), [*p, *q], True, 2, 0.0, False, False, True)[0][:, -1, :] @ r.t()"
@@ -29,7 +30,6 @@ FORMS = {
     "a GRU in both directions": (
         "*torch.gru(x, h, [w[:g], r[:g], b[:g], b[:g], w[-g:], r[-g:], b[-g:], b[-g:]], True, 1, 0.0, False, True, False),"
     ),
-    "one without biases": "torch.gru(x, h[:1], [w[:g], r[:g]], False, 1, 0.0, False, False, False)[0].relu()",
     "plain ones": (
         "torch.rnn_tanh(x, z[:1], [w[:e], r[:e], b[:e], b[:e]], True, 1, 0.0, False, False, False)[0], "
         "torch.rnn_relu(x * 0.3, h[:1], [w[:e], r[:e]], False, 1, 0.0, False, False, False)[1]"

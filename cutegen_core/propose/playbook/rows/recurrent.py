@@ -50,7 +50,9 @@ def recurrent_clusters(region: Region, name: str, naming: Naming, suffix: str, t
     piece.where.append(f"{p['THREADS']} * {p['HELD']} <= 512 * 16")
     piece.code = render("recurrent_clusters.cu.j2", k=k)
     share, vectors = f"ceil_div({k.H}, {p['CLUSTER']})", f"max(ceil_div({k.H}, 4 * {p['PARTS']}), {p['HELD']})"
-    size = f"{_BYTES[k.ctype]} * {p['TILE']} * (8 * {p['PARTS']} * {vectors} + {k.gates + (k.kind == 'lstm')} * {share})"
+    size = (
+        f"{_BYTES[k.ctype]} * {p['TILE']} * (8 * {p['PARTS']} * {vectors} + {k.gates + (k.kind == 'lstm')} * {share})"
+    )
     grid = (f"ceil_div({k.B}, {p['TILE']}) * {p['CLUSTER']}",)
     kernel = f"{name}<{', '.join(p.values())}>"
     piece.launches.append(LaunchText(kernel, grid, (p["THREADS"],), k.arguments, smem=size, cluster=(p["CLUSTER"],)))
