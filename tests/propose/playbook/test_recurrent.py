@@ -28,7 +28,8 @@ FORMS = {
         "torch.lstm(x.transpose(0, 1), (z, z), [*p, *q], True, 2, 0.0, False, False, True)[0][:, -1, :] @ r.t()"
     ),
     "a GRU in both directions": (
-        "*torch.gru(x, h, [w[:g], r[:g], b[:g], b[:g], w[-g:], r[-g:], b[-g:], b[-g:]], True, 1, 0.0, False, True, False),"
+        "*torch.gru(x, h, [w[:g], r[:g], b[:g], b[:g], w[-g:], r[-g:], b[-g:], b[-g:]], True, 1, 0.0, False, True, "
+        "False),"
     ),
     "plain ones": (
         "torch.rnn_tanh(x, z[:1], [w[:e], r[:e], b[:e], b[:e]], True, 1, 0.0, False, False, False)[0], "

@@ -34,7 +34,7 @@ _STATES, _WEIGHTS, _HAS_BIASES, _LAYERS, _DROPOUT, _TRAINING, _BOTH_WAYS, _BATCH
 
 
 def _layers(kind: str, call: OperationCall) -> dict[str, Value]:
-    """Return the states of the last layer behind all steps, then those of all layers behind the last one (and cells)."""
+    """Return the states of the last layer behind each step, then those of all layers behind the last, and the cells."""
     given = call.operand(_STATES)
     states = call.tensors(_STATES) if isinstance(given, tuple) else [call.tensor(_STATES)]
     ways, count = 1 + call.flag(_BOTH_WAYS, "bidirectional"), int(call.number(_LAYERS, "num_layers", 1))
