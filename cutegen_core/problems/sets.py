@@ -37,6 +37,7 @@ SETS: Mapping[str, ProblemSet] = {
     "gnn": ProblemSet("kernels of graph neural networks", "", ("gather",)),
     "level1": ProblemSet("KernelBench level 1", "level1"),
     "level2": ProblemSet("KernelBench level 2", "level2"),
+    "level3": ProblemSet("KernelBench level 3", "level3"),
     "activations": ProblemSet("the 14 activations of KernelBench level 1", "level1", _numbers(*range(19, 33))),
     "cutegen-19": ProblemSet(
         "CuTeGen's public runs on KernelBench level 1, as far as the checkout has their files", "level1",

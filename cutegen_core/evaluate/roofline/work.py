@@ -27,6 +27,7 @@ from cutegen_core.records.problem import ITEMSIZE, Signature
 
 PLAIN, STATED = "plain float32", "stated"
 """Kinds of FLOPs beside the dtypes: those of no product, and those the file states."""
+_RECURRENT, _MATRIX = ("lstm", "gru", "rnn_tanh", "rnn_relu"), 2
 
 
 @dataclass(frozen=True)
@@ -101,10 +102,18 @@ def _plain_flops(node: Node, nodes: Mapping[str, Node]) -> int:
         return traits.cost * _summed(node, nodes)
     if ops.name(node) in ("linear", "addmm", "baddbmm", "addmv", "addbmm") and len(names) > 2:
         return results
+    if ops.name(node) in _RECURRENT:
+        return _of_all_steps(node, nodes)
     if traits.flow in (Flow.CONVOLUTION, Flow.TRANSPOSED_CONVOLUTION):
         return results if len(names) > 2 else 0
     cost = 1 if ops.name(node) == "pow" and node.argument(1) in (2, 2.0) else traits.cost
     return cost * results if node.dtype.startswith(("float", "bfloat")) else 0
+
+
+def _of_all_steps(node: Node, nodes: Mapping[str, Node]) -> int:
+    """Return what the products of a recurrent layer cost: each weight is used once for each step of each sequence."""
+    weights = [nodes[name] for name in node.operands() if name in nodes and len(nodes[name].shape) == _MATRIX]
+    return 2 * prod(nodes[tensor(node, 0)].shape[:2]) * sum(prod(one.shape) for one in weights)
 
 
 def _summed(node: Node, nodes: Mapping[str, Node]) -> int:

@@ -240,6 +240,16 @@ def test_convolutions_count_one_multiplication_per_channel():
     assert least(GOOD["conv2d"]).flops["float32"] == int(7 / 8 * 2 * outputs * 64)
 
 
+@pytest.mark.parametrize(("layer", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+def test_recurrent_layers_multiply_each_weight_once_a_step(layer, gates):
+    # 6 layers of 256, the first reads 128: 512 steps of 10 sequences
+    source = GOOD["lstm"].replace("nn.LSTM", f"nn.{layer}")
+    graph, signature = traced(source)
+    products, last_bias = 2 * 10 * 512 * gates * 256 * (128 + 5 * 256 + 6 * 256), 10 * 10
+    assert graph_work(graph, signature).flops["plain float32"] == products + last_bias
+    assert sum(node.op.startswith("aten.") for node in graph.nodes) < 7  # the layer is one of them
+
+
 def test_every_traceable_reference_has_bounds():
     for name in ("attention_heads", "conv_transpose3d_norm", "pooling", "lstm", "gemm_batch_norm_buffers"):
         graph, signature = traced(GOOD[name])

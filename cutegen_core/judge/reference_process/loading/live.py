@@ -240,6 +240,11 @@ def _live(model: torch.nn.Module, given: Any, origin: str) -> Live:  # noqa: ANN
     return Live(model, tensors, roles, states, tuple(placed), spec, scalars, origin)
 
 
+def _leave_parameters() -> None:
+    """Take the place of what moves the tensors that a recurrent layer is given to one buffer of cuDNN's: what is written
+    to them later would not arrive. cuDNN copies the weights in each call instead."""
+
+
 def _settle(model: torch.nn.Module) -> None:
     """Switch dropout off, register tensor attributes as buffers, and randomise constant parameters."""
     for module in model.modules():
@@ -247,6 +252,8 @@ def _settle(model: torch.nn.Module) -> None:
             module.eval()
         if isinstance(module, torch.nn.RNNBase | torch.nn.MultiheadAttention):
             module.dropout = 0.0
+        if isinstance(module, torch.nn.RNNBase):
+            vars(module)["flatten_parameters"] = _leave_parameters
         for name, value in list(vars(module).items()):
             if isinstance(value, torch.Tensor):
                 delattr(module, name)
