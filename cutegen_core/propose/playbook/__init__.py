@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from cutegen_core.kernel.cute_features import cute_features
 from cutegen_core.propose.playbook import gather, serving
-from cutegen_core.propose.playbook.graphs.choice import foremost, simplest, spread
+from cutegen_core.propose.playbook.graphs.choice import Choose, foremost, simplest, spread
 from cutegen_core.propose.playbook.graphs.missing import operations_without_rule
 from cutegen_core.propose.playbook.graphs.sizes import Traced, with_sizes
 from cutegen_core.propose.playbook.lowering import lower
@@ -123,8 +123,8 @@ def _whole(graph: Graph, signature: Signature) -> Sequence[ServingLevel]:
     return serving.levels_of(graph, signature) or gather.levels_of(graph, signature)
 
 
-def _plan(graph: Graph, signature: Signature, choose: Callable[[Value], Value], *, fast: bool = False) -> Planner:
-    values = [plain(choose(value)) for value in lower(graph, signature)]
+def _plan(graph: Graph, signature: Signature, choose: Choose, *, fast: bool = False) -> Planner:
+    values = list(map(plain, choose(lower(graph, signature))))
     taken, expected = {t.name for t in signature.tensors} | set(signature.scalars), tuple[Value, ...]()
     for _ in range(2):  # the second time with what the first has shown to be written
         planner = Planner(set(taken), fast, expected)

@@ -30,7 +30,7 @@ from cutegen_core.propose.playbook.values import (
     walk,
 )
 
-_OWN_REGION = (Accumulated, DotProductAttention, Sorted, Recurrent, Reshape, Viewed, Join, Taken)
+OWN_REGION = (Accumulated, DotProductAttention, Sorted, Recurrent, Reshape, Viewed, Join, Taken)
 """What other kernels write, or what is not addressed element by element."""
 
 
@@ -70,7 +70,7 @@ class Domain:
     def holds(self, value: Value) -> bool:
         """Return whether the value is computed within a row, with no tensor between."""
         inner = list(walk(value, Compute, Move, Reduce))
-        plain = not any(isinstance(v, _OWN_REGION) for v in inner)
+        plain = not any(isinstance(v, OWN_REGION) for v in inner)
         own = all(agree(v.operand.dims, self.dims) and v.axes == self.axes for v in inner if isinstance(v, Reduce))
         return plain and own and self.coordinates(value) is not None
 
@@ -137,7 +137,7 @@ def _group(values: Sequence[Value], positions: Sequence[int]) -> list[int]:
 
 
 def _is_pointwise(value: Value) -> bool:
-    return not any(isinstance(v, (*_OWN_REGION, Reduce)) for v in walk(value, Compute, Move, Reduce))
+    return not any(isinstance(v, (*OWN_REGION, Reduce)) for v in walk(value, Compute, Move, Reduce))
 
 
 def _over(dims: Sequence[Extent], axes: Sequence[int], full: bool) -> Domain:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -17,7 +18,15 @@ from math import prod
 from typing import TypeGuard
 
 from cutegen_core.propose.playbook.arrangement import arranged
-from cutegen_core.propose.playbook.domains import Domain, grouped, is_made_of, row_domain, share_rows, strips_domain
+from cutegen_core.propose.playbook.domains import (
+    OWN_REGION,
+    Domain,
+    grouped,
+    is_made_of,
+    row_domain,
+    share_rows,
+    strips_domain,
+)
 from cutegen_core.propose.playbook.naming import fresh
 from cutegen_core.propose.playbook.terms import Coordinate, TensorAccess, Terms
 from cutegen_core.propose.playbook.triangles import KeptTriangle, has_zeros, kept_of
@@ -46,10 +55,12 @@ from cutegen_core.propose.playbook.values import (
     constant,
     contiguous,
     in_order,
+    made_of,
     plain,
     product,
     reductions,
     repeats,
+    walk,
     window,
 )
 from cutegen_core.propose.playbook.windows.values import Convolution, Sliding
@@ -187,10 +198,14 @@ class Planner:
     _begun: list[Value] = field(default_factory=list)
     _named: set[str] = field(default_factory=set)
     _in_pieces: set[str] = field(default_factory=set)
+    _in_joins: dict[Value, Load] = field(default_factory=dict)
+    _uses: Counter[Value] = field(default_factory=Counter)
 
     def outputs(self, values: Sequence[Value], tensors: Sequence[str]) -> None:
         """Add the regions that write these values, after those they need."""
-        self._write(values, [contiguous(t, v.dtype, v.dims) for v, t in zip(values, tensors, strict=True)])
+        self._uses = Counter(part for value in walk(values, Value) for part in set(made_of(value)))
+        stores = [contiguous(t, v.dtype, v.dims) for v, t in zip(values, tensors, strict=True)]
+        self._write([self.materialise(v) if self._uses[v] and _is_costly(v) else v for v in values], stores)
 
     def _write(self, values: Sequence[Value], stores: Sequence[Load]) -> None:
         pairs = list(zip(values, stores, strict=True))
@@ -208,11 +223,25 @@ class Planner:
         if _share_rows_throughout(value.pieces):
             self._write(value.pieces, parts)
             return
-        for piece, part in zip(value.pieces, parts, strict=True):
+        pairs = list(zip(value.pieces, parts, strict=True))
+        if any(isinstance(part, Join) for part in walk(value.pieces, Value)):
+            pairs.reverse()  # what lies in those joins is read there: the last piece is made of most of them
+        for piece, part in pairs:
             length, written, before = piece.dims[value.axis], plain(piece), len(self.regions)
-            self._write([self.materialise(piece) if written is not piece else piece], [part])
+            shared, whole = self._is_of_use_elsewhere(piece), store.tensor not in self._named
+            apart = written is not piece or (shared and (whole or self._is_written(piece)))
+            self._write([self.materialise(piece) if apart else piece], [part])
+            if shared and not apart:
+                self._in_joins[piece] = part
             if not all(length.everywhere):
                 self.regions[before:] = (_only_where(r, length, store.tensor) for r in self.regions[before:])
+
+    def _is_of_use_elsewhere(self, piece: Value) -> bool:
+        """Tell whether a kernel of its own makes a piece that something else is made of, too: it is made once."""
+        return self._uses[piece] > 1 and (_is_costly(piece) or isinstance(piece, OWN_REGION) or any(reductions(piece)))
+
+    def _is_written(self, value: Value) -> bool:
+        return value in self._written or value in self._in_joins
 
     def materialise(self, value: Value) -> Load:
         """Return a scratch tensor that holds `value`; reuse one that holds it already."""
@@ -225,7 +254,9 @@ class Planner:
         return self._copied(value)
 
     def _copied(self, value: Value) -> Load:
-        """Return a scratch tensor of its own that holds `value`, from its first element on without gaps."""
+        """Return a scratch tensor of its own that holds `value`, or the part of another that does."""
+        if value in self._in_joins:
+            return self._in_joins[value]
         if value not in self._written:
             together = self._of_its_rows(value)
             self._begun += together
@@ -440,6 +471,11 @@ def _accesses(terms: Terms, stores: Sequence[RegionResult]) -> list[TensorAccess
 def _access(store: Load, coordinates: Sequence[Coordinate]) -> TensorAccess:
     strides = {s: e for s, e in zip(coordinates, store.strides, strict=True) if s is not None}
     return TensorAccess(store.tensor, store.dtype, strides, store.offset)
+
+
+def _is_costly(value: Value) -> bool:
+    """Tell whether a kernel makes the value of more than it reads: a product, attention, a sort, a recurrent layer."""
+    return value.accumulated is not None or isinstance(value, DotProductAttention | Sorted | Recurrent)
 
 
 def _held_as(value: Value) -> str:

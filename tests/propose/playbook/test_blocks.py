@@ -61,3 +61,19 @@ def test_numbers_made_of_sizes_follow_them(shared: SharedTools, tmp_path: Path) 
     made = problem(forward, {"R": 40, "C": 24}, {"R": 24, "C": 13}, lines=["R, C = x.shape"], x="torch.randn(R, C)")
     first, *_, last = variants_of(made, shared, tmp_path)
     assert_right(made, (first, last), made.workloads, shared, tmp_path)
+
+
+def test_each_product_of_a_dense_block_is_made_once(shared: SharedTools, tmp_path: Path) -> None:
+    """What is joined for one layer is read there by the layers that follow it."""
+    lines = [f"{made} = torch.relu(torch.cat({given}, 1) @ w[:, : {width} * C].t())" for made, given, width in LAYERS]
+    draw = {"x": "torch.randn(B, C)", "w": "torch.randn(C, 9 * C)"}
+    made = problem(
+        "torch.cat([x, a, b, c], 1), b.softmax(1)",
+        {"B": 6, "C": 8}, {"B": 5, "C": 3}, lines=lines, **draw,
+    )  # fmt: skip
+    naive, *_ = variants_of(made, shared, tmp_path)
+    assert naive.source.count("// One thread, one element of the result") == len(LAYERS)
+    assert_right(made, [naive], made.workloads, shared, tmp_path)
+
+
+LAYERS = (("a", "[x, x]", 2), ("b", "[x, a]", 2), ("c", "[x, a, b]", 3))

@@ -241,8 +241,8 @@ def _live(model: torch.nn.Module, given: Any, origin: str) -> Live:  # noqa: ANN
 
 
 def _leave_parameters() -> None:
-    """Take the place of what moves the tensors that a recurrent layer is given to one buffer of cuDNN's: what is written
-    to them later would not arrive. cuDNN copies the weights in each call instead."""
+    """Take the place of what moves a recurrent layer's weights to one buffer of cuDNN's, where nothing that is written
+    to them later arrives. cuDNN copies them in each call instead."""
 
 
 def _settle(model: torch.nn.Module) -> None:

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from math import prod
 from typing import Any
@@ -36,19 +37,23 @@ _ROWS, _LENGTH = 64, 1 << 17
 """Rows that leave most of a GPU idle, and their length from which it pays to reduce each by several blocks."""
 
 
-def spread(value: Value) -> Value:
-    """Return the value as many blocks compute it."""
-    return _Choice(simplest=False).of(value)
+Choose = Callable[[Sequence[Value]], list[Value]]
+"""Rebuilds the outputs of a reference; what several are made of stays one value."""
 
 
-def foremost(value: Value) -> Value:
-    """Return the value as the fastest kernels known compute it."""
-    return _Choice(simplest=False, last=True).of(value)
+def spread(values: Sequence[Value]) -> list[Value]:
+    """Return the values as many blocks compute them."""
+    return list(map(_Choice(simplest=False).of, values))
 
 
-def simplest(value: Value) -> Value:
-    """Return the value as a reader writes it down first."""
-    return _Choice(simplest=True).of(value)
+def foremost(values: Sequence[Value]) -> list[Value]:
+    """Return the values as the fastest kernels known compute them."""
+    return list(map(_Choice(simplest=False, last=True).of, values))
+
+
+def simplest(values: Sequence[Value]) -> list[Value]:
+    """Return the values as a reader writes them down first."""
+    return list(map(_Choice(simplest=True).of, values))
 
 
 class _Choice:
