@@ -395,7 +395,8 @@ def test_an_endless_loop_gets_another_try_where_it_had_to_wait(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = (
-        "__global__ void main_kernel(float* out, unsigned n) {\n  while (n != 1) n = n * 3 & ~1u;\n  out[0] = n;\n}\n"
+        "__global__ void main_kernel(float* out, unsigned n) {\n  unsigned i = 1;\n"
+        "  while (i != n) i = i * 2654435761u | 1u;\n  out[0] = i;\n}\n"
     )
     source, zero, answers = kernel("main_kernel", body), np.zeros(1, np.float32), list[Mapping[str, list[str]]]()
     plan, really = one("main_kernel", 1, 32, "out:float32", 0), run._run_once
