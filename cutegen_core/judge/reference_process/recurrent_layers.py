@@ -15,6 +15,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 
 _SPACE = "cutegen"
+_ARGUMENTS, _DIMENSIONS = 9, 3
+"""Of such a call, and of its input; that of packed sequences has two."""
 _STATES = {"lstm": 2, "gru": 1, "rnn_tanh": 1, "rnn_relu": 1}
 """Layers -> how many states a step hands on."""
 _WHOLE: dict[object, torch._ops.OpOverloadPacket] = {}
@@ -61,7 +63,6 @@ def _flops(x: Sequence[int], begin: Any, weights: Sequence[Sequence[int]], *_: A
     return 2 * rows * sum(shape[0] * shape[1] for shape in weights if len(shape) > 1)
 
 
-_ARGUMENTS, _DIMENSIONS = 9, 3
 for _name, _count in _STATES.items():
     _begin = "Tensor[] hx" if _count > 1 else "Tensor hx"
     _library.define(

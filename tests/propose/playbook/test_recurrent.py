@@ -35,6 +35,10 @@ FORMS = {
         "torch.rnn_tanh(x, z[:1], [w[:e], r[:e], b[:e], b[:e]], True, 1, 0.0, False, False, False)[0], "
         "torch.rnn_relu(x * 0.3, h[:1], [w[:e], r[:e]], False, 1, 0.0, False, False, False)[1]"
     ),
+    "of halves": (
+        "*torch.gru(x.bfloat16(), h.bfloat16()[:1], [one.bfloat16() for one in (w[:g], r[:g], b[:g], b[:g])], True, 1, "
+        "0.0, False, False, False),"
+    ),
     "of doubles": (
         "*torch.lstm(x.double(), (h.double()[:1], h.double()[1:]), [w.double(), r.double()], False, 1, 0.0, False, "
         "False, False),"
