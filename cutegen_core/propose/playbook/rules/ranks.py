@@ -16,6 +16,7 @@ from cutegen_core.propose.playbook.rules.images.windows import pooled
 from cutegen_core.propose.playbook.rules.joins import join
 from cutegen_core.propose.playbook.rules.places import LOW_HALF, PLACE_OF_LARGEST, SHORT, position_of
 from cutegen_core.propose.playbook.rules.scans import scanned
+from cutegen_core.propose.playbook.rules.taken import along
 from cutegen_core.propose.playbook.values import (
     ONE,
     POSITIONS,
@@ -40,7 +41,7 @@ from cutegen_core.propose.playbook.values import (
 
 _MOST_RANKS = 16
 _FINEST_SHARE = 10_000
-_MOSTLY_DIFFERENT = "float32"
+_MOSTLY_DIFFERENT, _LONG = "float32", "int64"
 _SHORT_WHOLE = ("int32", "int16", "int8", "uint8", "bool")
 
 
@@ -112,6 +113,10 @@ def _last(call: OperationCall, row: Value, axis: int) -> Value:
 def _sort(call: OperationCall) -> dict[str, Value]:
     """Return the elements in order, and their places where PyTorch says which of equal ones comes first."""
     axis, descending, stable = _order_of(call)
+    if call.tensor(0).dtype == _LONG:
+        places = _places_of_long(call, axis, descending)
+        found = {call.node.name: along(call.tensor(0), axis, places)}
+        return found | ({f"{call.node.name}[1]": places} if stable else {})
     return _results(call, [_sorted(call, axis, descending)], descending, axis, stable=stable)
 
 
@@ -119,12 +124,31 @@ def _argsort(call: OperationCall) -> Value:
     axis, descending, stable = _order_of(call)
     if not stable and call.tensor(0).dtype != _MOSTLY_DIFFERENT:
         raise not_in_playbook(f"'{call.node.op}' of {call.tensor(0).dtype}, whose equal elements come in any order,")
+    if call.tensor(0).dtype == _LONG:
+        return _places_of_long(call, axis, descending)
     return _place(_sorted(call, axis, descending), descending)
 
 
 def _msort(call: OperationCall) -> Value:
+    if call.tensor(0).dtype == _LONG:
+        return along(call.tensor(0), 0, _places_of_long(call, 0, False))
     (values,) = _values(call, [_sorted(call, 0, False)])
     return values
+
+
+def _places_of_long(call: OperationCall, axis: int, largest: bool) -> Value:
+    """Return where the elements of 64 bits come from: sorted by their lower halves, and then, in that order, by the
+    upper ones."""
+    x, axis = call.tensor(0), axis % len(call.tensor(0).dims)
+
+    def places(half: Value) -> Value:
+        ranks = _ranked(half, axis, largest)
+        order = Sorted(ranks.dims, "int64", ranks, axis, largest)
+        return _place(Reshape(order.dims, order.dtype, order), largest)
+
+    of_lower = places(compute(f"{LOW_HALF} - 2147483648L", x, dtype=_LONG))
+    of_upper = places(compute("{0} >> 32", along(x, axis, of_lower), dtype=_LONG))
+    return along(of_lower, axis, of_upper)
 
 
 def _order_of(call: OperationCall) -> tuple[int, bool, bool]:
@@ -140,13 +164,22 @@ def _is_few(count: int) -> bool:
 def _ranks(call: OperationCall, axis: int, largest: bool, x: Value) -> Value:
     """Return the rank of each element: greater for a larger one, and of equal ones for the earlier if `largest`, else
     for the later."""
-    where = position(x.dims, axis)
-    place = "{1}" if largest else "2147483647L - {1}"
     if x.dtype in SHORT:
-        return compute(f"ranked({{0}}, {place})", cast(x, "float32"), where, dtype="int64")
+        return compute(f"ranked({{0}}, {_later(largest)})", cast(x, "float32"), position(x.dims, axis), dtype="int64")
     if x.dtype not in _SHORT_WHOLE:
         raise not_in_playbook(f"'{call.node.op}' of {x.dtype}")
-    return compute(f"{{0}} * 4294967296L + 2147483647L - ({place})", cast(x, "int64"), where, dtype="int64")
+    return _ranked(cast(x, "int64"), axis, largest)
+
+
+def _ranked(number: Value, axis: int, largest: bool) -> Value:
+    """Return the ranks of whole numbers of 32 bits, as `_ranks` does."""
+    code = f"{{0}} * 4294967296L + 2147483647L - ({_later(largest)})"
+    return compute(code, number, position(number.dims, axis), dtype="int64")
+
+
+def _later(largest: bool) -> str:
+    """Return a number that is greater for what comes later among equal elements."""
+    return "{1}" if largest else "2147483647L - {1}"
 
 
 def _sorted(
