@@ -53,6 +53,8 @@ def render_numbers(a: Side, b: Side) -> None:
 
 store = data.store()
 if not store.sessions():
+    for name in ("a", "b"):
+        sides.say_missing(name)
     note("info", "Nothing to compare yet: no session has been started.")
     st.page_link(places.start(), label="Start a session")
     st.stop()

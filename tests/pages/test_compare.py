@@ -106,6 +106,12 @@ def test_two_sessions_and_one_text(store: Store, open_page: OpenPage) -> None:
     assert "only A was timed" in found["Time"]
 
 
+def test_a_link_to_a_session_that_is_gone_says_so_where_there_is_no_other(open_page):
+    page = shown(open_page("compare", a="gone.1"))
+    assert "There is no session “gone”" in page
+    assert "no session has been started" in page
+
+
 @pytest.mark.parametrize(("b", "said"), [("x.1", "There is no session “x”"), ("{}.99", "has no kernel in step “99”")])
 def test_what_is_not_there_is_said(store: Store, open_page: OpenPage, b: str, said: str) -> None:
     session = softmax_story(store).session

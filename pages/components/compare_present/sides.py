@@ -45,8 +45,8 @@ def choose(store: Store, name: str, fallback_step: int) -> Side | None:
     """Draw the pickers of one side and return it; None where its session has no kernel yet."""
     rows = {row.id: row for row in views.session_rows(store)}
     wanted, _, number = address.get(name).partition(".")
-    if wanted and wanted not in rows:
-        note("error", f"There is no session “{wanted}”. Choose another one.")
+    if wanted not in rows:
+        say_missing(name, " Choose another one.")
     drawn = wanted if wanted in rows else next(iter(rows))
     key = ui_state.showing(f"compare-session-{name}", drawn)
     left, right = st.columns([1, 1.5])
@@ -58,6 +58,13 @@ def choose(store: Store, name: str, fallback_step: int) -> Side | None:
         )  # fmt: skip
     with right:
         return _step(store, name, drawn, number, fallback_step)
+
+
+def say_missing(name: str, way_on: str = "") -> None:
+    """Say that there is no session such as the address names for a side, if it names one."""
+    wanted = address.get(name).partition(".")[0]
+    if wanted:
+        note("error", f"There is no session “{wanted}”.{way_on}")
 
 
 def _step(store: Store, name: str, session: str, wanted: str, fallback: int) -> Side | None:
