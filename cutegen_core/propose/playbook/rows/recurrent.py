@@ -10,8 +10,8 @@ from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.writing import LaunchText, Level, RegionText, render
 
-_EMULATED = 2
-"""Blocks of a cluster on the emulator."""
+_EMULATED, _EMULATED_THREADS, _EMULATED_PARTS = 2, 64, 2
+"""Blocks of a cluster on the emulator, threads of a block and of a row: each waits at every barrier and shuffle."""
 _BLOCKS = 8
 """Of a cluster: the most that every device with clusters has."""
 _CLUSTERS = 16
@@ -42,8 +42,8 @@ def recurrent_clusters(region: Region, name: str, naming: Naming, suffix: str, t
     tile = min(8, 1 << max(0, -(-sequences // _CLUSTERS) - 1).bit_length())
     p = {
         "CLUSTER": piece.param("CLUSTER", _BLOCKS, *target.cluster_sizes, emulator=_EMULATED),
-        "THREADS": piece.param("THREADS", _THREADS, 256, 512, 1024),
-        "PARTS": piece.param("PARTS", parts, 1, 2, 4, 8, 16, 32),
+        "THREADS": piece.param("THREADS", _THREADS, 64, 256, 512, 1024, emulator=_EMULATED_THREADS),
+        "PARTS": piece.param("PARTS", parts, 1, 2, 4, 8, 16, 32, emulator=_EMULATED_PARTS),
         "HELD": piece.param("HELD", held, 1, 2, 4, 8, 16),
         "TILE": piece.param("TILE", tile, 1, 2, 4, 8),
     }
