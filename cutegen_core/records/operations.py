@@ -69,7 +69,7 @@ class Flow(StrEnum):
     SEGMENT = "segment"
     """Rows that belong together by offsets, lengths or indices."""
     COMPOSITE = "composite"
-    """Several products inside; nobody counts them."""
+    """Several products inside; nobody says which of them algebra avoids."""
     UNKNOWN = "unknown"
 
 
@@ -100,6 +100,7 @@ class Traits:
         idempotent: twice is once, with the same arguments.
         undoes: the operation whose inverse it is.
         lone: of one element, that element.
+        stepwise: each weight is used once for each step of each sequence.
     """
 
     flow: Flow
@@ -115,6 +116,7 @@ class Traits:
     idempotent: bool = False
     undoes: str = ""
     lone: bool = False
+    stepwise: bool = False
 
 
 _BY_TRAITS: tuple[tuple[Traits, str], ...] = (
@@ -269,7 +271,8 @@ _BY_TRAITS: tuple[tuple[Traits, str], ...] = (
     (Traits(Flow.SCATTER, linear=True, some=True, at=3), "scatter index_copy index_fill"),
     (Traits(Flow.SCATTER, linear=True, some=True, at=2), "index_put masked_scatter"),
     (Traits(Flow.SEGMENT, 1, linear=True), "embedding_bag segment_reduce"),
-    (Traits(Flow.COMPOSITE), "lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell"),
+    (Traits(Flow.COMPOSITE, stepwise=True), "lstm gru rnn_tanh rnn_relu"),
+    (Traits(Flow.COMPOSITE), "lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell"),
 )
 
 OPERATIONS: Mapping[str, Traits] = {name: traits for traits, names in _BY_TRAITS for name in names.split()}

@@ -27,7 +27,7 @@ from cutegen_core.records.problem import ITEMSIZE, Signature
 
 PLAIN, STATED = "plain float32", "stated"
 """Kinds of FLOPs beside the dtypes: those of no product, and those the file states."""
-_RECURRENT, _MATRIX = ("lstm", "gru", "rnn_tanh", "rnn_relu"), 2
+_MATRIX = 2
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _plain_flops(node: Node, nodes: Mapping[str, Node]) -> int:
         return traits.cost * _summed(node, nodes)
     if ops.name(node) in ("linear", "addmm", "baddbmm", "addmv", "addbmm") and len(names) > 2:
         return results
-    if ops.name(node) in _RECURRENT:
+    if traits.stepwise:
         return _of_all_steps(node, nodes)
     if traits.flow in (Flow.CONVOLUTION, Flow.TRANSPOSED_CONVOLUTION):
         return results if len(names) > 2 else 0

@@ -53,7 +53,7 @@ def _results(states: int, x: torch.Tensor, *given: Any) -> tuple[torch.Tensor, .
     return x.new_empty((*x.shape[:2], width)), *(torch.empty_like(one) for one in handed_on)
 
 
-def flops_of() -> Mapping[object, Callable[..., int]]:
+def flops_of() -> dict[object, Callable[..., int]]:
     """Return what the products of such an operation cost, as `FlopCounterMode` takes it."""
     return dict.fromkeys(_WHOLE.values(), _flops)
 

@@ -85,7 +85,7 @@ def forward_of(live: Live) -> Forward:
         ProblemError: the forward failed.
     """
     elements = sum(t.numel() for t in live.tensors.values())
-    counting = FlopCounterMode(display=False, custom_mapping=dict(recurrent_layers.flops_of()))
+    counting = FlopCounterMode(display=False, custom_mapping=recurrent_layers.flops_of())
     with counting as flops, _ElementCounter() as counter, _EverySlice():
         signature_of(live)
     return Forward(Cost(elements + counter.elements, int(flops.get_total_flops())), tuple(counter.calls))

@@ -336,6 +336,11 @@ class RecurrentKernel(RegionKernel):
         self.ctype = COMPUTE_TYPE[region.stores[0].out.dtype]
         self.gates = {"lstm": 4, "gru": 3}.get(made.kind, 1)
 
+    @property
+    def time(self) -> str:
+        """Return where a step lies in the tensors, as C++."""
+        return f"{self.T} - 1 - step" if self.backwards else "step"
+
     def formula(self, operation: str, operand: str) -> str:
         """Return a function of a gate as C++."""
         return fill(UNARY[operation], (operand,), self.ctype, fast=self.region.terms.fast)

@@ -7,6 +7,9 @@ from pathlib import Path
 from tests.propose.playbook.right import assert_right, problem, variants_of
 from tests.shared_tools import SharedTools
 
+LAYERS = (("a", "[x, x]", 2), ("b", "[x, a]", 2), ("c", "[x, a, b]", 3))
+"""Of a dense block: what each makes, of what, which is so many times as wide as the input."""
+
 
 def test_attention_written_out_holds_for_all_heads_and_lengths(shared: SharedTools, tmp_path: Path) -> None:
     """The mask is sliced as a whole at one size, one head is not moved at another, and the scale follows both."""
@@ -64,7 +67,7 @@ def test_numbers_made_of_sizes_follow_them(shared: SharedTools, tmp_path: Path) 
 
 
 def test_each_product_of_a_dense_block_is_made_once(shared: SharedTools, tmp_path: Path) -> None:
-    """What is joined for one layer is read there by the layers that follow it."""
+    """Read what is joined for one layer there, in the layers that follow it."""
     lines = [f"{made} = torch.relu(torch.cat({given}, 1) @ w[:, : {width} * C].t())" for made, given, width in LAYERS]
     draw = {"x": "torch.randn(B, C)", "w": "torch.randn(C, 9 * C)"}
     made = problem(
@@ -74,6 +77,3 @@ def test_each_product_of_a_dense_block_is_made_once(shared: SharedTools, tmp_pat
     naive, *_ = variants_of(made, shared, tmp_path)
     assert naive.source.count("// One thread, one element of the result") == len(LAYERS)
     assert_right(made, [naive], made.workloads, shared, tmp_path)
-
-
-LAYERS = (("a", "[x, x]", 2), ("b", "[x, a]", 2), ("c", "[x, a, b]", 3))
