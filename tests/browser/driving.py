@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from cutegen_core.records.event import Decided
 from cutegen_core.trajectory.store import Store
+from tests.patience import wait_until
 from tests.serving import Server
 
 LINE = "What should change next? Or why is this wrong?"
@@ -117,14 +118,30 @@ def engine_held(server: Server) -> Iterator[None]:
 
 
 @contextmanager
-def standing_still(server: Server) -> Iterator[None]:
-    """Keep the server from everything meanwhile."""
+def standing_still(server: Server, *pages: Page) -> Iterator[None]:
+    """Keep the server from everything meanwhile, from a moment on at which it has drawn the pages to the end.
+
+    What it has begun to draw would stay stale, and no test finds what is stale.
+    """
     assert server.process is not None
-    os.kill(server.process.pid, signal.SIGSTOP)
+    pid = server.process.pid
+
+    def stopped_between_drawings() -> bool:
+        for page in pages:
+            drawn(page)
+        os.kill(pid, signal.SIGSTOP)
+        for page in pages:
+            page.evaluate(_FRAMES)
+        if any(page.locator("[data-stale=true]").count() for page in pages):
+            os.kill(pid, signal.SIGCONT)
+            return False
+        return True
+
     try:
+        wait_until(stopped_between_drawings, "the pages were never drawn to the end")
         yield
     finally:
-        os.kill(server.process.pid, signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
 
 
 def decided(store: Store, session: str) -> list[str]:

@@ -39,7 +39,7 @@ def test_quick_clicks_are_all_heard_and_back_goes_back(server: Server, own_tab: 
     before = int(page.evaluate("history.length"))
 
     # Three clicks before the server has answered the first.
-    with standing_still(server):
+    with standing_still(server, page):
         button_of(page, "Older").click()
         widget_of(page, "radio", "resources").click()
         widget_of(page, "radio", "split").click()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from cutegen_core.records.event import Outcome
 from cutegen_core.trajectory.store import Draft, Store, edit_name
-from tests.browser.driving import button_of, engine_held, press, settled, shortcut, title_of, widget_of
+from tests.browser.driving import button_of, engine_held, press, settled, shortcut, standing_still, title_of, widget_of
 from tests.browser.editing import editor_of, open_editor, text_of, until_saved
 from tests.pages.stories import KERNEL, ONE_PASS, TYPO, softmax_story
 from tests.patience import wait_until
@@ -90,16 +88,13 @@ def test_a_tab_is_never_in_conflict_with_itself(server: Server, store: Store, pa
     before = text_of(page)
     assert pasted[-1000:] in before
     until_saved(store, session, before)
-    assert server.process is not None
     editor.press("Control+End")
-    # A reload with three texts on their way.
-    server.process.send_signal(signal.SIGSTOP)
-    for typed in (" one", " two", " three"):
-        page.keyboard.type(typed)
-        page.wait_for_timeout(450)
-    page.evaluate("setTimeout(() => location.reload())")
-    page.wait_for_timeout(300)
-    server.process.send_signal(signal.SIGCONT)
+    with standing_still(server, page):  # a reload with three texts on their way
+        for typed in (" one", " two", " three"):
+            page.keyboard.type(typed)
+            page.wait_for_timeout(450)
+        page.evaluate("setTimeout(() => location.reload())")
+        page.wait_for_timeout(300)
     settled(page)
     until_saved(store, session, f"{before} one two three")
     assert text_of(page) == f"{before} one two three"
@@ -120,16 +115,14 @@ def test_the_form_changes_the_plan_while_typing_is_on_its_way(server: Server, st
     page.get_by_text("Launch plan ·").click()
     grid = widget_of(page, "textbox", "grid")
     expect(grid).to_be_visible()
-    assert server.process is not None
-    server.process.send_signal(signal.SIGSTOP)
     editor.press("Control+End")
-    page.keyboard.type("// while it changes")
-    grid.fill("rows * 1")
-    grid.press("Enter")
-    editor.press("Control+End")
-    page.keyboard.type(", and on")
-    page.wait_for_timeout(450)  # two texts are sent, and the form's change lies between them
-    server.process.send_signal(signal.SIGCONT)
+    with standing_still(server, page):
+        page.keyboard.type("// while it changes")
+        grid.fill("rows * 1")
+        grid.press("Enter")
+        editor.press("Control+End")
+        page.keyboard.type(", and on")
+        page.wait_for_timeout(450)  # two texts are sent, and the form's change lies between them
     whole = before.replace('["rows"]', '["rows * 1"]', 1) + "// while it changes, and on"
     until_saved(store, session, whole)
     wait_until(lambda: text_of(page) == whole, "the form's change is not in the editor")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import signal
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from cutegen_core.trajectory.store import Draft, Store, edit_name
-from tests.browser.driving import title_of, widget_of
+from tests.browser.driving import standing_still, title_of, widget_of
 from tests.browser.editing import editor_of, open_editor, replace_text, text_of, until_saved
 from tests.pages.stories import HOSTILE, KERNEL, TYPO, hostile_story, softmax_story
 from tests.patience import wait_until
@@ -43,11 +42,9 @@ def test_typing_is_kept_through_reload_and_runs_with_its_key(server: Server, sto
     open_editor(page)
     # Nothing a kernel can hold becomes markup, and every letter comes back; the engine refuses it at once.
     replace_text(page, HOSTILE)
-    assert server.process is not None
-    server.process.send_signal(signal.SIGSTOP)
-    editor_of(page).press("Control+Enter")
-    page.keyboard.type(" and more")
-    server.process.send_signal(signal.SIGCONT)
+    with standing_still(server, page):
+        page.keyboard.press("Control+Enter")
+        page.keyboard.type(" and more")
     expect(title_of(page)).to_contain_text("Step 6")
     expect(editor_of(page)).to_have_count(0)
     decided = [e.event.decision for e in store.events(session) if e.event.kind == "decided"]
@@ -138,24 +135,21 @@ def test_no_typing_is_lost_to_another_tab_or_a_slow_server(
     page.keyboard.type("// one\n")
     wait_until(lambda: text_of(other) == KERNEL + "// one\n", "the other tab did not follow")
     # The server stands still; both go on typing, and what comes late from it changes no letter.
-    assert server.process is not None
-    server.process.send_signal(signal.SIGSTOP)
     editor_of(page).press("Control+End")
-    page.keyboard.type("// still one", delay=40)
-    page.wait_for_timeout(500)
-    server.process.send_signal(signal.SIGCONT)
+    with standing_still(server, page):
+        page.keyboard.type("// still one", delay=40)
+        page.wait_for_timeout(500)
     page.keyboard.type(", typed on while the answers come", delay=25)
     one = KERNEL + "// one\n// still one, typed on while the answers come"
     assert text_of(page) == one
     until_saved(store, session, one)
     # The other tab types elsewhere upon what was there before: both have both.
-    server.process.send_signal(signal.SIGSTOP)
     editor_of(page).press("Control+End")
-    page.keyboard.type("!")
-    page.wait_for_timeout(500)
     editor_of(other).press("Control+Home")
-    other.keyboard.type("// two\n")
-    server.process.send_signal(signal.SIGCONT)
+    with standing_still(server, page, other):
+        page.keyboard.type("!")
+        page.wait_for_timeout(500)
+        other.keyboard.type("// two\n")
     one = f"// two\n{one}!"
     until_saved(store, session, one)
     for tab in (page, other):
@@ -166,13 +160,12 @@ def test_no_typing_is_lost_to_another_tab_or_a_slow_server(
 
 def in_the_same_line(server: Server, store: Store, session: str, page: Page, other: Page, one: str) -> None:
     """Let both type there: one of them is asked, and nothing is overwritten meanwhile."""
-    assert server.process is not None
-    server.process.send_signal(signal.SIGSTOP)
-    for tab, typed in ((page, " mine"), (other, " mine too")):
+    for tab in (page, other):
         editor_of(tab).press("Control+End")
-        tab.keyboard.type(typed)
-        tab.wait_for_timeout(500)
-    server.process.send_signal(signal.SIGCONT)
+    with standing_still(server, page, other):
+        for tab, typed in ((page, " mine"), (other, " mine too")):
+            tab.keyboard.type(typed)
+            tab.wait_for_timeout(500)
     conflict = re.compile("changed elsewhere")
     wait_until(lambda: any(tab.get_by_text(conflict).is_visible() for tab in (page, other)), "nobody was asked")
     asked, saved = (other, page) if other.get_by_text(conflict).is_visible() else (page, other)

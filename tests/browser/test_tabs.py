@@ -10,7 +10,6 @@ from tests.browser.conftest import NewPage
 from tests.browser.driving import (
     button_of,
     decided,
-    drawn,
     leave_fields,
     line_of,
     press,
@@ -63,8 +62,7 @@ def test_a_key_pressed_twice_answers_once_and_a_late_answer_is_refused(
     at_step_5(server, session, page, late)
     say(late, "predicate the tail")
     leave_fields(page)
-    drawn(page)
-    with standing_still(server):  # pressed again before the server has handled the first: it answers once
+    with standing_still(server, page):  # pressed again before the server has handled the first: it answers once
         for _ in range(3):
             page.keyboard.press("a")
     expect(title_of(page)).to_contain_text("Step 6")
