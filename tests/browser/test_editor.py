@@ -114,7 +114,7 @@ def kernel_in_two_tabs(server: Server, store: Store, page: Page) -> tuple[str, P
     for tab in (page, other):
         tab.goto(f"{server.url}/session?id={session}&step=1")
         expect(editor_of(tab)).to_be_visible()
-        expect(tab.get_by_role("status").filter(has_text="draft saved")).to_be_visible()
+        expect(tab.get_by_role("status").filter(has_text="no changes yet")).to_be_visible()
     return session, page, other
 
 

@@ -52,7 +52,7 @@ def test_a_person_approves_edits_rewinds_and_accepts(desk):
 
 
 def test_auto_mode_ends_accepted_with_the_last_kernel_that_passed(desk):
-    session = desk.start(few_runs("rmsnorm"), autonomy=Autonomy.AUTO)
+    session = desk.start(few_runs("relu"), autonomy=Autonomy.AUTO)
     state = desk.go(session)
     assert state.status is SessionState.ACCEPTED
     assert state.acceptance.status is Status.PASSED
@@ -105,7 +105,7 @@ def test_stop_and_resume_go_on_at_the_same_gate(desk):
 
 
 def test_a_spent_budget_says_so_and_can_be_raised(desk):
-    session = desk.start(few_runs("softsign"), autonomy=Autonomy.AUTO, max_steps=1)
+    session = desk.start(few_runs("relu"), autonomy=Autonomy.AUTO, max_steps=1)
     state = desk.go(session)
     assert (state.status, len(state.steps)) == (SessionState.EXHAUSTED, 1)
     assert "budget of 1 steps" in state.reason

@@ -4,6 +4,7 @@
 import { BAR_CSS } from "./theme.js";
 
 const WORDS = {
+  unchanged: "no changes yet",
   saved: "✓ draft saved",
   typing: "● typing",
   sent: "● saving",

@@ -49,6 +49,7 @@ export class Editor {
   /** `parent`: the element to fill. `data`: see `receive`. `ports`: setStateValue and setTriggerValue of Streamlit. */
   constructor(parent, data, ports) {
     Object.assign(this, { parent, ports, leaving: false, note: "", marksShown: null, typedAt: 0, scheme: new Compartment() });
+    this.base = data.base;
     this.bar = new Bar({
       run: () => this.run(),
       close: () => this.leave("close"),
@@ -170,8 +171,9 @@ export class Editor {
     const { state } = this.view;
     const head = state.selection.main.head;
     const line = state.doc.lineAt(head);
+    const { state: draft, version } = this.handshake;
     this.bar.show({
-      state: this.handshake.state,
+      state: draft === "saved" && version === this.base ? "unchanged" : draft,
       blocked: this.blocked,
       leaving: this.leaving,
       note: this.note,
