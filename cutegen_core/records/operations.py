@@ -243,7 +243,7 @@ _BY_TRAITS: tuple[tuple[Traits, str], ...] = (
     (Traits(Flow.SCAN, 1), "cumprod cummax cummin logcumsumexp"),
     (Traits(Flow.SORT, 1), "sort argsort msort topk kthvalue median mode quantile"),
     # -- products and windows ------------------------------------------------------------------------------------------
-    (Traits(Flow.PRODUCT, library="torch"), "matmul mm bmm mv dot"),
+    (Traits(Flow.PRODUCT, library="torch"), "matmul mm bmm mv dot _int_mm"),
     (Traits(Flow.PRODUCT, library="F"), "linear"),
     (Traits(Flow.PRODUCT), "vdot inner matrix_power"),
     (Traits(Flow.PRODUCT, at=1, library="torch"), "addmm baddbmm addmv"),
@@ -295,6 +295,7 @@ _SPELLINGS: tuple[tuple[str, str], ...] = (
     ("log_softmax", "_log_softmax special_log_softmax"), ("cat", "concat concatenate"),
     ("transpose", "swapaxes swapdims"), ("movedim", "moveaxis"), ("expand", "broadcast_to"),
     ("matmul", "linalg_matmul"), ("outer", "ger"), ("trapezoid", "trapz"), ("matrix_power", "linalg_matrix_power"),
+    ("index_put", "_unsafe_index_put"),
 )  # fmt: skip
 SPELLINGS: Mapping[str, str] = {other: name for name, others in _SPELLINGS for other in others.split()}
 """Other names of the same operation, with the same arguments."""

@@ -5,6 +5,7 @@ overload, operands positional as traced, defaults left out. `F.gelu` and `nn.GEL
 approximate="tanh"), aten.add may carry kwarg alpha, aten.max(x, dim) is followed by "getitem" nodes with args (Ref, 0)
 and (Ref, 1). `records.operations` says what the operations do.
 
+An operation of `_COMPOSED` is traced as the operations that PyTorch makes it of: nobody has rules for it as a whole.
 An operation in place keeps its underscore ("aten.relu_"); what the reference does with its operand afterwards refers to
 its result, but a view of the operand that was taken before does not. A constant tensor made inside `forward` is a
 "constant" node; one of few elements has its values in `Graph.constants`.
@@ -13,6 +14,7 @@ its result, but a view of the operand that was taken before does not. A constant
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import operator
 import re
@@ -22,6 +24,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._decomp import get_decompositions
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -51,6 +54,11 @@ from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
 
 _MOST_NUMBERS = 64
 """Elements of a constant tensor that a graph tells."""
+_COMPOSED = (
+    "cumulative_trapezoid", "diagflat", "frobenius_norm", "gradient", "linalg_vecdot", "max_unpool2d",
+    "max_unpool3d", "multilabel_margin_loss", "multilabel_margin_loss_forward", "mvlgamma", "nanquantile",
+    "native_channel_shuffle", "norm_except_dim", "pad_sequence", "row_stack", "special_multigammaln", "special_ndtr",
+)  # fmt: skip
 _WITH_LINES: Mapping[str, Any] = (
     {"record_stack_traces": True} if "record_stack_traces" in inspect.signature(make_fx).parameters else {}
 )
@@ -140,11 +148,25 @@ def trace(source: str, origin: str) -> Graph:
                 return live.call(dict(zip(names, tensors, strict=True)))
 
         try:
-            made = make_fx(forward, tracing_mode="fake", pre_dispatch=True, _allow_non_fake_inputs=True, **_WITH_LINES)
+            made = make_fx(
+                forward, tracing_mode="fake", pre_dispatch=True, decomposition_table=_compositions(),
+                _allow_non_fake_inputs=True, **_WITH_LINES,
+            )  # fmt: skip
             traced = made(*live.tensors.values())
         except Exception as error:  # noqa: BLE001 - a file that cannot be traced still loads; the reason is the answer
             return Graph(reason=_described(error, origin))
     return _GraphReader(names, code_name(origin)).read(traced)
+
+
+@functools.cache
+def _compositions() -> Mapping[torch._ops.OpOverload, Callable[..., object]]:
+    """Return what makes each overload of `_COMPOSED` of other operations, where this version of PyTorch has it."""
+    packets = [getattr(torch.ops.aten, name) for name in _COMPOSED if hasattr(torch.ops.aten, name)]
+    overloads = [getattr(packet, name) for packet in packets for name in packet.overloads() if name != "out"]
+    implicit = torch._C.DispatchKey.CompositeImplicitAutograd
+    return get_decompositions(overloads) | {
+        one: one.decompose for one in overloads if one.has_kernel_for_dispatch_key(implicit)
+    }
 
 
 def _described(error: Exception, origin: str) -> str:

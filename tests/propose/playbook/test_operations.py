@@ -211,6 +211,20 @@ FORMS = {
         "torch.fake_quantize_per_tensor_affine(x, 0.1, 3, -128, 127), "
         "torch.special.entr(p), torch.special.xlog1py(x, p)"
     ),
+    "made of other operations": (
+        "torch.gradient(x, dim=1)[0], torch.gradient(x, spacing=0.5)[1], torch.cumulative_trapezoid(x, dim=1), "
+        "torch.mvlgamma(p + 3, 2), torch.special.ndtr(x), torch.diagflat(w[:5]), torch.linalg.vecdot(x, y), "
+        "F.multilabel_margin_loss(x, j - 1), torch.nanquantile(x, 0.3, dim=1), torch.row_stack([x, y]), "
+        "torch.nn.utils.rnn.pad_sequence([x[:3], y], batch_first=True)"
+    ),
+    "pooled and put back": (
+        "F.max_unpool2d(*F.max_pool2d(x[None, None], 2, return_indices=True), 2), "
+        "F.max_unpool1d(*F.max_pool1d(y[None], 2, return_indices=True), 2)"
+    ),
+    "products of whole numbers": (
+        "i @ i.t(), (i * 7).to(torch.int8) @ i.t().to(torch.int8), (i.long() * 10**9)[None] @ i.long().t()[None], "
+        "i @ i[0], torch._int_mm(i.to(torch.int8), i.t().to(torch.int8)).float() * 0.5 + x[:, :1]"
+    ),
 }
 """Of these the naive kernels are run: what is special about them is a value's formula."""
 RECURRENT = {

@@ -43,6 +43,12 @@ FORMS = {
         "x.half().index_add(0, d, m.half()), x.double().scatter_add(0, k, m.double()), "
         "torch.zeros(N, F, dtype=torch.int32).scatter_add(0, k, (m * 9).int())"
     ),
+    "places of several tensors": (
+        "x.index_put((s, d % F - F), m[:, 0], accumulate=True), x.index_put((s, k[:, 1] % F), m[:, 1]), "
+        "m.index_put((k[:, :2],), x[:1, None] * 2, accumulate=True), x.index_put((d[:, None], s[:9] % F), m[0, 0]), "
+        "x.index_put((torch.tensor([[1], [2]]), torch.tensor([0, 3])), m[:2, :2], accumulate=True), "
+        "torch.stack((x, x), 1).index_put((s, d % 2), m, accumulate=True)"
+    ),
     "of what other kernels make": "x.softmax(1).index_add(0, d, (m @ m.t())[:, :1] * m.softmax(1)) @ x.t()",
 }
 LINES = ["view, e = d[:, None].expand(E, m.shape[1]), m.exp()"]

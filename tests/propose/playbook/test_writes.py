@@ -35,6 +35,16 @@ WRITES = {
         z[z > 1] = 1.0
         w = z.clone().fill_(2.0)
         return z + w.zero_()""",
+    "columns, and elements of two and of three dimensions, that tensors name": """
+        k = torch.arange(4)
+        z = x.clone()
+        z[:, 2 * k] = y[:, :4]
+        z[k, k + 1] += 1
+        z[k[:, None], k[:2] - 2] = 5.0
+        w = torch.stack((x, y, x))
+        w[:, k] += 2
+        w[k[:3], :, k[1:]] = x[:, 0] * 2
+        return z, w""",
 }
 
 

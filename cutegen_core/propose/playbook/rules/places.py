@@ -156,5 +156,6 @@ RULES: Mapping[str, Rule] = {
     "zeros_like": _filled(0), "ones_like": _filled(1), "zeros": _filled(0), "ones": _filled(1),
     "empty_like": _filled(0), "empty": _filled(0), "new_empty": _filled(0), "new_zeros": _filled(0),
     "new_ones": _filled(1), "full_like": _full(1), "full": _full(1), "new_full": _full(2),
+    "scalar_tensor": _full(0),
     "arange": _arange, "linspace": _linspace,
 }  # fmt: skip

@@ -21,8 +21,17 @@ from cutegen_core.propose.playbook.values import (
 )
 
 
+_WHOLE = ("int64", "int32", "int16", "int8", "uint8")
+
+
 def _matmul(call: OperationCall) -> Value:
     return matmul(call.tensor(0), call.tensor(1), call.node.dtype)
+
+
+def _whole(call: OperationCall) -> Value:
+    """Return the product of whole numbers of 8 bits, summed in 32."""
+    a, b = (cast(call.tensor(k), call.node.dtype) for k in range(2))
+    return matmul(a, b, call.node.dtype)
 
 
 def _linear(call: OperationCall) -> Value:
@@ -80,7 +89,7 @@ def _to_the_power(x: Value, power: int, dtype: str) -> Value:
 
 def matmul(a: Value, b: Value, dtype: str) -> Value:
     """Return torch.matmul: a product with a vector is a row reduction, everything else a (batched) `Product`."""
-    if dtype not in FLOATS:
+    if dtype not in (*FLOATS, *_WHOLE):
         raise not_in_playbook(f"a product of {dtype}")
     if len(b.dims) == 1:
         return reduce("sum", mul(a, b), (-1,), False)
@@ -107,5 +116,5 @@ def _batch_part(value: Value) -> Value:
 RULES: Mapping[str, Rule] = {
     "matmul": _matmul, "mm": _matmul, "bmm": _matmul, "mv": _matmul, "dot": _matmul, "linear": _linear,
     "addmm": _addmm, "baddbmm": _addmm, "addmv": _addmm, "addbmm": _addbmm,
-    "inner": _inner, "vdot": _matmul, "matrix_power": _matrix_power,
+    "inner": _inner, "vdot": _matmul, "matrix_power": _matrix_power, "_int_mm": _whole,
 }  # fmt: skip

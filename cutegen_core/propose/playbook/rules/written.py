@@ -22,6 +22,7 @@ from cutegen_core.propose.playbook.values import (
     Sorted,
     Value,
     agree,
+    broadcast,
     compute,
     constant,
     expand,
@@ -29,7 +30,9 @@ from cutegen_core.propose.playbook.values import (
     is_constant,
     permute,
     position,
+    product,
     reduce,
+    reshaped,
     squeeze,
     unsqueeze,
     window,
@@ -287,25 +290,57 @@ def _index_add(call: OperationCall, x: Value, axis: int, index: Value, source: V
 
 
 def _index_put(call: OperationCall) -> Value:
-    """Return the operand with values where a mask says, or in the rows that a vector names."""
-    x, given, values = call.tensor(0), call.operand(1), call.valued(2)
-    names = [one.node for one in given if isinstance(one, Ref)] if isinstance(given, tuple) else []
-    if len(names) != 1 or not isinstance(given, tuple) or given[0] is None or names[0] not in call.values:
-        raise not_in_playbook(f"'{call.node.op}' at places of several tensors")
-    place, together = call.values[names[0]], call.flag(3, "accumulate")
-    if place.dtype == "bool":
-        if values.dims and not all(dim.single for dim in values.dims):
-            raise not_in_playbook("a list of values for the elements that a mask chooses")
-        hit, one = followed(place, len(x.dims) - len(place.dims)), squeeze(values, range(len(values.dims)))
-        return compute(_CHOSEN, hit, add(x, one) if together else one, x, dtype=x.dtype)
-    if len(place.dims) != 1:
-        raise not_in_playbook(f"'{call.node.op}' at a matrix of places")
-    dims = (place.dims[0], *x.dims[1:])
-    place = from_either_end(place, x.dims[0])
-    index, source = expand(followed(place, len(x.dims) - 1), dims), expand(values, dims)
-    if not together:
-        return _last_written(call, x, 0, index, source)
-    return add(x, _added_up(call, x, 0, index, source))
+    """Return the operand with values where a mask says, or at places that tensors say for some of its dimensions."""
+    x, given, together = call.tensor(0), call.operand(1), call.flag(3, "accumulate")
+    assert isinstance(given, tuple)
+    found = {axis: call.values.get(one.node) for axis, one in enumerate(given) if isinstance(one, Ref)}
+    places = {axis: place for axis, place in found.items() if place is not None}
+    if places.keys() != found.keys():
+        raise not_in_playbook(f"'{call.node.op}' by several results at once")
+    if [place.dtype for place in places.values()] == ["bool"] and 0 in places:
+        return _put_where(x, places[0], call.valued(2), together)
+    if any(place.dtype == "bool" for place in places.values()):
+        raise not_in_playbook(f"'{call.node.op}' by a mask and other places")
+    return _put_at(call, x, places, together)
+
+
+def _put_at(call: OperationCall, x: Value, places: Mapping[int, Value], together: bool) -> Value:
+    """Take the dimensions that have places as one, which comes first, and write at its places."""
+    axes, common = list(places), broadcast(list(places.values()))
+    others = [axis for axis in range(len(x.dims)) if axis not in places]
+    before = axes[0] if axes == list(range(axes[0], axes[-1] + 1)) else 0
+    rest = tuple(x.dims[axis] for axis in others)
+    own = range(before, before + len(common))
+    source = expand(call.valued(2), (*rest[:before], *common, *rest[before:]))
+    source = permute(source, (*own, *(k for k in range(len(source.dims)) if k not in own)))
+    source = reshaped(source, (product(common), *rest))
+
+    flat = reshaped(expand(_in_one_number(x, places), common), (product(common),))
+    index = expand(followed(flat, len(rest)), (*flat.dims, *rest))
+
+    order = (*axes, *others)
+    turned = permute(x, order)
+    rows = reshaped(turned, (product([x.dims[axis] for axis in axes]), *rest))
+    if together:
+        made = add(rows, _added_up(call, rows, 0, index, source))
+    else:
+        made = _last_written(call, rows, 0, index, source)
+    return permute(reshaped(made, turned.dims), [order.index(axis) for axis in range(len(order))])
+
+
+def _in_one_number(x: Value, places: Mapping[int, Value]) -> Value:
+    """Return for places along several dimensions the places along these dimensions taken as one."""
+    number, *others = (from_either_end(one, x.dims[axis]) for axis, one in places.items())
+    for extent_of_it, other in zip([x.dims[axis] for axis in places][1:], others, strict=True):
+        number = compute("{0} * {1} + {2}", number, length_of(extent_of_it), other, dtype="int64")
+    return number
+
+
+def _put_where(x: Value, mask: Value, values: Value, together: bool) -> Value:
+    if values.dims and not all(dim.single for dim in values.dims):
+        raise not_in_playbook("a list of values for the elements that a mask chooses")
+    hit, one = followed(mask, len(x.dims) - len(mask.dims)), squeeze(values, range(len(values.dims)))
+    return compute(_CHOSEN, hit, add(x, one) if together else one, x, dtype=x.dtype)
 
 
 RULES: Mapping[str, Rule] = {
