@@ -217,6 +217,12 @@ FORMS = {
         "F.multilabel_margin_loss(x, j - 1), torch.nanquantile(x, 0.3, dim=1), torch.row_stack([x, y]), "
         "torch.nn.utils.rnn.pad_sequence([x[:3], y], batch_first=True)"
     ),
+    "samples of a reflected image": (
+        "F.grid_sample(x[None, None], torch.stack((x, y), -1)[None] * 3, padding_mode='reflection'), "
+        "F.grid_sample(y[None, None], torch.stack((x, y), -1)[None] * 2, 'bilinear', 'reflection', align_corners=True),"
+        " F.grid_sample(y[None, None, :, :1], torch.stack((y, x), -1)[None], 'bilinear', 'reflection', "
+        "align_corners=True)"
+    ),
     "pooled and put back": (
         "F.max_unpool2d(*F.max_pool2d(x[None, None], 2, return_indices=True), 2), "
         "F.max_unpool1d(*F.max_pool1d(y[None], 2, return_indices=True), 2)"
@@ -303,7 +309,7 @@ def test_parts_of_which_nothing_is_left_are_not_launched(shared: SharedTools, tm
         ("torch.zeros_like(i).scatter_reduce(0, i.abs() % 6, i, 'amax')", "'aten.scatter_reduce' of int64 by amax"),
         ("F.pad(x[None], (2, -9), mode='replicate')", "padding that leaves nothing of its operand"),
         ("x.split([C, 0], 1)", "an output without elements"),
-        ("F.grid_sample(x[None, None], torch.stack((x, y), -1)[None], padding_mode='reflection')", "samples of a grid"),
+        ("F.grid_sample(x[None, None], torch.stack((x, y), -1)[None], mode='bicubic')", "samples of a grid"),
     ],
 )
 def test_what_has_no_kernel_is_said(forward: str, reason: str, shared: SharedTools, tmp_path: Path) -> None:

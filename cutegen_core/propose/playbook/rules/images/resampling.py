@@ -120,12 +120,16 @@ def _where_inside(chosen: Sequence[_Tap], value: Value) -> Value:
     return value
 
 
+_OUTSIDE_IS_ZERO, _REFLECTED = 0, 2
+"""Of `padding_mode`, as PyTorch counts them; 1 takes the nearest pixel."""
+
+
 def _grid_sampler(call: OperationCall) -> Value:
     """Return an image at the places of a grid, which counts from -1 to 1 along each dimension, the last one first."""
     x, grid, modes = call.tensor(0), call.tensor(1), call.integers(2) + call.integers(3)
-    if modes[0] not in (0, 1) or modes[1] not in (0, 1):
-        raise not_in_playbook("cubic samples of a grid, or of a reflected image,")
-    nearest, border, aligned = modes[0] == 1, modes[1] == 1, call.flag(4, "align_corners")
+    if modes[0] not in (0, 1):
+        raise not_in_playbook("cubic samples of a grid")
+    nearest, aligned = modes[0] == 1, call.flag(4, "align_corners")
     rank, dtype = len(x.dims) - 2, "float64" if x.dtype == "float64" else "float32"
     taps = []
     for k, own in enumerate(x.dims[2:]):
@@ -134,9 +138,21 @@ def _grid_sampler(call: OperationCall) -> Value:
         size = cast(length_of(own), dtype)
         code = "({0} + 1) / 2 * ({1} - 1)" if aligned else "(({0} + 1) * {1} - 1) / 2"
         where = compute(code, unsqueeze(given, 1), size, dtype=dtype)
-        where = compute("fmin{f}(fmax{f}({0}, 0), {1} - 1)", where, size, dtype=dtype) if border else where
+        if modes[1] == _REFLECTED:
+            where = _reflected(where, size, aligned=aligned)
+        if modes[1] != _OUTSIDE_IS_ZERO:
+            where = compute("fmin{f}(fmax{f}({0}, 0), {1} - 1)", where, size, dtype=dtype)
         taps.append(_neighbours(where, size, nearest=nearest))
     return cast(_added_up(x, (*x.dims[:2], *grid.dims[1:-1]), taps, dtype), x.dtype)
+
+
+def _reflected(where: Value, size: Value, *, aligned: bool) -> Value:
+    """Return a place turned back at the edges: these are the outer pixels' middles where corners are aligned."""
+    edge, span = (0.0, sub(size, like(size, 1.0))) if aligned else (-0.5, size)
+    away = compute("fabs{f}({0} - {1})", where, like(where, edge), dtype=where.dtype)
+    within = compute("fmod{f}({0}, 2 * {1})", away, span, dtype=where.dtype)
+    code = "{1} > 0 ? fmin{f}({0}, 2 * {1} - {0}) + {2} : {T}(0)"
+    return compute(code, within, span, like(where, edge), dtype=where.dtype)
 
 
 def _neighbours(where: Value, size: Value, *, nearest: bool) -> list[_Tap]:
