@@ -38,6 +38,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from cutegen_core.judge.reference_process import recurrent_layers
+from cutegen_core.judge.reference_process.in_other_words import InOtherWords
 from cutegen_core.judge.reference_process.loading.fake_modules import converted_anew
 from cutegen_core.judge.reference_process.loading.live import (
     Live,
@@ -144,7 +145,7 @@ def trace(source: str, origin: str) -> Graph:
         names = list(live.tensors)
 
         def forward(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-            with _EverySlice(), recurrent_layers.WholeRecurrentLayers():
+            with _EverySlice(), InOtherWords(), recurrent_layers.WholeRecurrentLayers():
                 return live.call(dict(zip(names, tensors, strict=True)))
 
         try:

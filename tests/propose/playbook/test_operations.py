@@ -223,6 +223,11 @@ FORMS = {
         " F.grid_sample(y[None, None, :, :1], torch.stack((y, x), -1)[None], 'bilinear', 'reflection', "
         "align_corners=True)"
     ),
+    "in other words": (
+        "F.embedding_bag(j, x), F.embedding_bag(j[:, :5], y, mode='max'), "
+        "F.embedding_bag(j, y, mode='sum', per_sample_weights=x), F.gaussian_nll_loss(x, y, p), "
+        "F.gaussian_nll_loss(x, y, p[:, 0], full=True, reduction='none'), torch.cov(x), torch.corrcoef(y)"
+    ),
     "pooled and put back": (
         "F.max_unpool2d(*F.max_pool2d(x[None, None], 2, return_indices=True), 2), "
         "F.max_unpool1d(*F.max_pool1d(y[None], 2, return_indices=True), 2)"

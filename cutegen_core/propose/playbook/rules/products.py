@@ -20,7 +20,6 @@ from cutegen_core.propose.playbook.values import (
     unsqueeze,
 )
 
-
 _WHOLE = ("int64", "int32", "int16", "int8", "uint8")
 
 

@@ -137,7 +137,7 @@ def _grid_sampler(call: OperationCall) -> Value:
         given = cast(squeeze(window(grid, -1, at, ONE), (rank + 1,)), dtype)
         size = cast(length_of(own), dtype)
         code = "({0} + 1) / 2 * ({1} - 1)" if aligned else "(({0} + 1) * {1} - 1) / 2"
-        where = compute(code, unsqueeze(given, 1), size, dtype=dtype)
+        where: Value = compute(code, unsqueeze(given, 1), size, dtype=dtype)
         if modes[1] == _REFLECTED:
             where = _reflected(where, size, aligned=aligned)
         if modes[1] != _OUTSIDE_IS_ZERO:
