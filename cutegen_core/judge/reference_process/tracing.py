@@ -18,8 +18,7 @@ import functools
 import inspect
 import operator
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -32,13 +31,10 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
 )
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from cutegen_core.judge.reference_process import recurrent_layers
-from cutegen_core.judge.reference_process.in_other_words import InOtherWords
 from cutegen_core.judge.reference_process.loading.fake_modules import converted_anew
 from cutegen_core.judge.reference_process.loading.live import (
     Live,
@@ -48,6 +44,9 @@ from cutegen_core.judge.reference_process.loading.live import (
     instantiate,
     tensor_spec,
 )
+from cutegen_core.judge.reference_process.modes import recurrent_layers
+from cutegen_core.judge.reference_process.modes.every_slice import EverySlice
+from cutegen_core.judge.reference_process.modes.in_other_words import InOtherWords
 from cutegen_core.judge.reference_process.reduction import Cost, Forward, ForwardCall
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
@@ -95,7 +94,7 @@ def forward_of(live: Live) -> Forward:
     """
     elements = sum(t.numel() for t in live.tensors.values())
     counting = FlopCounterMode(display=False, custom_mapping=recurrent_layers.flops_of())
-    with counting as flops, _ElementCounter() as counter, _EverySlice():
+    with counting as flops, _ElementCounter() as counter, EverySlice():
         signature_of(live)
     return Forward(Cost(elements + counter.elements, int(flops.get_total_flops())), tuple(counter.calls))
 
@@ -145,7 +144,7 @@ def trace(source: str, origin: str) -> Graph:
         names = list(live.tensors)
 
         def forward(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-            with _EverySlice(), InOtherWords(), recurrent_layers.WholeRecurrentLayers():
+            with EverySlice(), InOtherWords(), recurrent_layers.WholeRecurrentLayers():
                 return live.call(dict(zip(names, tensors, strict=True)))
 
         try:
@@ -180,55 +179,6 @@ def _described(error: Exception, origin: str) -> str:
     if isinstance(error, DataDependentOutputException):
         return f"{where}: a number or a branch depends on a tensor's values; write it with torch.where"
     return said
-
-
-class _EverySlice(TorchFunctionMode):
-    """Records every slice with a bound, before whatever else an index does.
-
-    Python's indexing leaves out what takes a whole dimension, so that `mask[:, :length]` would be one operation less
-    where `length` is as long as the mask.
-    """
-
-    def __torch_function__(
-        self,
-        func: Callable[..., object],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> object:
-        if func in (torch.Tensor.__getitem__, torch.Tensor.__setitem__):
-            args = (*_sliced(args[0], args[1]), *args[2:])
-        if func is torch.Tensor.__getitem__ and args[1] is Ellipsis:
-            return args[0]
-        return func(*args, **(kwargs or {}))
-
-
-def _sliced(tensor: torch.Tensor, index: object) -> tuple[torch.Tensor, object]:
-    """Return a tensor without what an index's slices leave out, and the index of the rest: `...` where that is all."""
-    entries = index if isinstance(index, tuple) else (index,)
-    consumed = sum(map(_consumed, entries))
-    dim, rest = 0, list[object]()
-    for entry in entries:
-        if isinstance(entry, slice) and {int} <= set(map(type, _parts(entry))) <= {int, type(None)}:
-            start, stop = entry.start or 0, sys.maxsize if entry.stop is None else entry.stop
-            step = () if entry.step in (None, 1) else (entry.step,)  # the trace leaves out what is the default
-            tensor = torch.ops.aten.slice.Tensor(tensor, dim, start, stop, *step)
-            entry = slice(None)
-        dim += tensor.dim() - consumed if entry is Ellipsis else _consumed(entry)
-        rest.append(entry)
-    whole = all(isinstance(entry, slice) and _parts(entry) == (None, None, None) for entry in rest)
-    return tensor, Ellipsis if whole else tuple(rest)
-
-
-def _parts(one: slice) -> tuple[object, object, object]:
-    return one.start, one.stop, one.step
-
-
-def _consumed(entry: object) -> int:
-    """Return how many dimensions an entry of an index stands for."""
-    if entry is None or entry is Ellipsis or isinstance(entry, bool):
-        return 0
-    return entry.dim() if isinstance(entry, torch.Tensor) and entry.dtype == torch.bool else 1
 
 
 class _GraphReader:
