@@ -1,0 +1,58 @@
+"""What a trace records in other operations: known ones, at the line of the call, with the numbers of the original."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutegen_core.records import operations as ops
+from cutegen_core.records.operations import Flow
+
+MODEL = """
+import torch, torch.nn as nn, torch.nn.functional as F
+class Model(nn.Module):
+    def forward(self, x):
+        y, places = x.abs(), (x * 9).abs().long() % 8
+        return {call}
+def get_inputs():
+    return [torch.randn(8, 16)]
+"""
+LINE = 6
+CALLS = {
+    "F.embedding_bag(places, y)": "embedding_bag",
+    "F.embedding_bag(places[:, :3], x, mode='max')": "embedding_bag",
+    "F.embedding_bag(places, x, mode='sum', per_sample_weights=y)": "embedding_bag",
+    "F.gaussian_nll_loss(x, y, y + 1)": "gaussian_nll_loss",
+    "F.gaussian_nll_loss(x, y, y[:, 0], full=True, reduction='sum')": "gaussian_nll_loss",
+    "x.cov()": "cov",
+    "torch.cov(x, correction=0)": "cov",
+    "torch.corrcoef(x)": "corrcoef",
+    "torch.gradient(x, dim=1)[0]": "gradient",
+    "torch.cumulative_trapezoid(x, dim=1)": "cumulative_trapezoid",
+    "F.max_unpool1d(*F.max_pool1d(x[None], 2, return_indices=True), 2)": "max_unpool2d",
+    "F.multilabel_margin_loss(x, places.repeat(1, 1) - 1)": "multilabel_margin_loss",
+    "torch.nanquantile(x, 0.25, dim=1)": "nanquantile",
+    "torch.mvlgamma(y + 3, 2)": "mvlgamma",
+}
+
+
+@pytest.mark.parametrize(("call", "named"), CALLS.items(), ids=CALLS)
+def test_each_is_traced_as_known_operations_that_make_the_same(call: str, named: str) -> None:
+    import torch
+
+    from cutegen_core.judge.reference_process import tracing
+    from cutegen_core.judge.reference_process.modes.in_other_words import InOtherWords
+
+    source = MODEL.format(call=call)
+    graph = tracing.trace(source, "model.py")
+    assert graph.reason == ""
+    names = {ops.name(node) for node in graph.nodes}
+    assert named not in names
+    assert Flow.UNKNOWN not in {ops.traits(node).flow for node in graph.nodes}
+    assert {node.line for node in graph.nodes if node.name in graph.outputs} == {LINE}
+
+    space: dict[str, type[torch.nn.Module]] = {}
+    exec(source, space)
+    model, x = space["Model"](), torch.randn(8, 16, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    original = model(x)
+    with InOtherWords():
+        torch.testing.assert_close(model(x), original, equal_nan=True)
