@@ -55,9 +55,9 @@ from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
 _MOST_NUMBERS = 64
 """Elements of a constant tensor that a graph tells."""
 _COMPOSED = (
-    "cumulative_trapezoid", "diagflat", "frobenius_norm", "gradient", "linalg_vecdot", "max_unpool2d",
-    "max_unpool3d", "multilabel_margin_loss", "multilabel_margin_loss_forward", "mvlgamma", "nanquantile",
-    "native_channel_shuffle", "norm_except_dim", "pad_sequence", "row_stack", "special_multigammaln", "special_ndtr",
+    "cumulative_trapezoid", "diagflat", "frobenius_norm", "gradient", "linalg_vecdot", "max_unpool2d", "max_unpool3d",
+    "mvlgamma", "nanquantile", "native_channel_shuffle", "norm_except_dim", "pad_sequence", "row_stack",
+    "special_multigammaln", "special_ndtr",
 )  # fmt: skip
 _WITH_LINES: Mapping[str, Any] = (
     {"record_stack_traces": True} if "record_stack_traces" in inspect.signature(make_fx).parameters else {}
@@ -149,7 +149,7 @@ def trace(source: str, origin: str) -> Graph:
 
         try:
             made = make_fx(
-                forward, tracing_mode="fake", pre_dispatch=True, decomposition_table=_compositions(),
+                forward, tracing_mode="fake", pre_dispatch=True, decomposition_table=compositions(),
                 _allow_non_fake_inputs=True, **_WITH_LINES,
             )  # fmt: skip
             traced = made(*live.tensors.values())
@@ -159,7 +159,7 @@ def trace(source: str, origin: str) -> Graph:
 
 
 @functools.cache
-def _compositions() -> Mapping[torch._ops.OpOverload, Callable[..., object]]:
+def compositions() -> Mapping[torch._ops.OpOverload, Callable[..., object]]:
     """Return what makes each overload of `_COMPOSED` of other operations, where this version of PyTorch has it."""
     packets = [getattr(torch.ops.aten, name) for name in _COMPOSED if hasattr(torch.ops.aten, name)]
     overloads = [getattr(packet, name) for packet in packets for name in packet.overloads() if name != "out"]

@@ -37,6 +37,13 @@ def as_stored(x: Value) -> Value:
     return compute(f"{{T}}({element}({{0}}))", x, dtype=x.dtype)
 
 
+def wrapped(x: Value) -> Value:
+    """Return what is computed in 64 bits as a whole number of fewer bits holds it; anything else as it is."""
+    if not isinstance(x, Compute) or COMPUTE_TYPE[x.dtype] != "long" or x.dtype == "int64":
+        return x
+    return compute(f"{{T}}(static_cast<{ELEMENT[x.dtype]}>({{0}}))", x, dtype=x.dtype)
+
+
 def like(value: Value, number: float) -> Value:
     """Return a number in the value's dtype."""
     return constant(number, value.dtype)

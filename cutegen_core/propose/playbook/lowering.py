@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 
 from cutegen_core.propose.playbook.call import COVERED, OperationCall, not_in_playbook
+from cutegen_core.propose.playbook.formulas import wrapped
 from cutegen_core.propose.playbook.graphs.in_place import needed, seen_writes, with_whole_writes
 from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
 from cutegen_core.propose.playbook.rules import RULES, SEVERAL
@@ -34,6 +35,8 @@ from cutegen_core.records.problem import Signature
 
 _ALONG = frozenset((Flow.SCAN, Flow.SORT, Flow.SOFTMAX, Flow.SCATTER, Flow.MOVE))
 """What goes along a dimension."""
+_COMPUTED = frozenset((Flow.POINTWISE, Flow.COPY, Flow.PRODUCT, Flow.CONTRACTION))
+"""What may come to more than a whole number of few bits holds."""
 
 
 def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
@@ -78,7 +81,7 @@ def _results(node: Node, graph: Graph, values: Mapping[str, Value], made: dict[H
         shapes = f"{list(map(int, value.sizes))} instead of {list(map(int, node.shape))}"
         raise not_in_playbook(f"this form of '{node.op}', for which its rule has the shape {shapes},")
     _name_sizes(node, value)
-    return {node.name: value}
+    return {node.name: wrapped(value) if ops.traits(node).flow in _COMPUTED else value}
 
 
 def _checked(call: OperationCall) -> OperationCall:

@@ -214,7 +214,7 @@ FORMS = {
     "made of other operations": (
         "torch.gradient(x, dim=1)[0], torch.gradient(x, spacing=0.5)[1], torch.cumulative_trapezoid(x, dim=1), "
         "torch.mvlgamma(p + 3, 2), torch.special.ndtr(x), torch.diagflat(w[:5]), torch.linalg.vecdot(x, y), "
-        "F.multilabel_margin_loss(x, j - 1), torch.nanquantile(x, 0.3, dim=1), torch.row_stack([x, y]), "
+        "torch.nanquantile(x, 0.3, dim=1), torch.row_stack([x, y]), "
         "torch.nn.utils.rnn.pad_sequence([x[:3], y], batch_first=True)"
     ),
     "samples of a reflected image": (
@@ -222,6 +222,11 @@ FORMS = {
         "F.grid_sample(y[None, None], torch.stack((x, y), -1)[None] * 2, 'bilinear', 'reflection', align_corners=True),"
         " F.grid_sample(y[None, None, :, :1], torch.stack((y, x), -1)[None], 'bilinear', 'reflection', "
         "align_corners=True)"
+    ),
+    "whole numbers of few bits": (
+        "((i * 20).to(torch.int8) + i.to(torch.int8) * 9).float() * 0.5, (i.to(torch.uint8) - 7).float() + x, "
+        "(i.to(torch.int32) * 200000000).double() * 2, ((i.to(torch.int16) << 11) // 3).float(), "
+        "(-(i * 99).to(torch.int8)).long() + j, (i.to(torch.uint8) * j.to(torch.uint8)).amax(1).float()"
     ),
     "in other words": (
         "F.embedding_bag(j, x), F.embedding_bag(j[:, :5], y, mode='max'), "

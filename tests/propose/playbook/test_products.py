@@ -165,6 +165,19 @@ def test_results_of_other_types_are_made_of_sums_in_the_operands_type(
     right.assert_right(made, variants if every else variants[:1], made.workloads, shared, tmp_path)
 
 
+@pytest.mark.by_default(1)
+@pytest.mark.parametrize("dtype", ["int32", "int8", "int64"])
+def test_every_kernel_multiplies_whole_numbers(dtype: str, shared: SharedTools, tmp_path: Path) -> None:
+    inputs = {
+        "a": f"torch.randint(-9, 9, (M, K)).to(torch.{dtype})",
+        "b": f"torch.randint(-9, 9, (K, N), dtype=torch.{dtype})",
+    }
+    made = problem("(a @ b).float() * 0.5, a @ b", LARGE, {"M": 33, "N": 37, "K": 24}, **inputs)
+    variants = right.variants_of(made, shared, tmp_path)
+    assert len(variants) == 2
+    right.assert_right(made, variants, made.workloads[1:], shared, tmp_path)
+
+
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("dtype", ["float", "half"])
 def test_an_operand_of_which_nothing_is_contiguous_is_copied_by_elements(

@@ -27,7 +27,7 @@ def tiled(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     p = {n: piece.param(n, value) for n, value in {"BM": 64, "BN": 64, "BK": 16, "TM": 4, "TN": 4}.items()}
     threads = f"({p['BM']} // {p['TM']}) * ({p['BN']} // {p['TN']})"
     piece.code = render("product_tiled.cu.j2", k=k, p=p)
-    smem = f"({p['BM']} + {p['BN']} + 2) * {p['BK']} * {8 if k.ctype == 'double' else 4}"
+    smem = f"({p['BM']} + {p['BN']} + 2) * {p['BK']} * {4 if k.ctype == 'float' else 8}"
     piece.launch(f"{name}<{', '.join(p.values())}>", _grid(k, p), (threads,), k, smem=smem)
     return piece
 

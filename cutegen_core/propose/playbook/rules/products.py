@@ -99,7 +99,8 @@ def matmul(a: Value, b: Value, dtype: str) -> Value:
     rank = max(len(a.dims), len(b.dims))
     a, b = (_padded(v, rank) for v in (a, b))
     batch = broadcast([_batch_part(a), _batch_part(b)]) if rank > 2 else ()
-    return Product((*batch, a.dims[-2], b.dims[-1]), dtype, a, b)
+    dims = (*batch, a.dims[-2], b.dims[-1])
+    return Product(dims, dtype, a, b) if dtype in FLOATS else cast(Product(dims, "int64", a, b), dtype)
 
 
 def _padded(value: Value, rank: int) -> Value:
