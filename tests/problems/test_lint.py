@@ -111,7 +111,7 @@ ONE_CHANGE = {
         forward("return torch.relu(x) + 2.0 * y if float(x.sum()) < 1e9 else x"),
         ("batch_size = 4096", "batch_size = 16"),
     ],
-    "unknown-operation": [forward("return torch.special.ndtr(x) + 2.0 * y")],
+    "unknown-operation": [forward("return torch.special.bessel_j0(x) + 2.0 * y")],
     "no-float64": [forward("return torch.relu(x) + 2.0 * (y.view(torch.int32) & 1023).float()")],
     "values-not-judged": [forward("return torch.log(x.abs()) + 2.0 * y")],
     "wrong-alias": [("ALLOW = ()", 'ALLOW = ()\nALIAS = {"out": "z"}')],
