@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
+
+from cutegen_core.judge.reference_process.modes.each_call import EachCall
 
 
-class EverySlice(TorchFunctionMode):
+class EverySlice(EachCall):
     """Records every slice with a bound, before whatever else an index does.
 
     Python's indexing leaves out what takes a whole dimension, so that `mask[:, :length]` would be one operation less
     where `length` is as long as the mask.
     """
 
-    def __torch_function__(
-        self,
-        func: Callable[..., object],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> object:
+    def call(self, func: Callable[..., object], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
         if func in (torch.Tensor.__getitem__, torch.Tensor.__setitem__):
             args = (*_sliced(args[0], args[1]), *args[2:])
         if func is torch.Tensor.__getitem__ and args[1] is Ellipsis:
             return args[0]
-        return func(*args, **(kwargs or {}))
+        return func(*args, **kwargs)
 
 
 def _sliced(tensor: torch.Tensor, index: object) -> tuple[torch.Tensor, object]:

@@ -7,30 +7,25 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
+
+from cutegen_core.judge.reference_process.modes.each_call import EachCall
 
 
-class InOtherWords(TorchFunctionMode):
+class InOtherWords(EachCall):
     """Records what a function of `_OTHERWISE` makes of a call; the call itself where that is None."""
 
-    def __torch_function__(
-        self,
-        func: Callable[..., object],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> object:
+    def call(self, func: Callable[..., object], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
         if func in _OTHERWISE:
-            made = _OTHERWISE[func](*args, **(kwargs or {}))
+            made = _OTHERWISE[func](*args, **kwargs)
             if made is not None:
                 return made
-        return func(*args, **(kwargs or {}))
+        return func(*args, **kwargs)
 
 
 def _embedding_bag(*args: Any, **kwargs: Any) -> Tensor | None:  # noqa: ANN401

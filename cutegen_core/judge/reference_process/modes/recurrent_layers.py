@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.overrides import TorchFunctionMode
+
+from cutegen_core.judge.reference_process.modes.each_call import EachCall
 
 _SPACE = "cutegen"
 _ARGUMENTS, _DIMENSIONS = 9, 3
@@ -24,20 +25,14 @@ _WHOLE: dict[object, torch._ops.OpOverloadPacket] = {}
 _library: Any = torch.library.Library(_SPACE, "DEF")  # type: ignore[no-untyped-call]
 
 
-class WholeRecurrentLayers(TorchFunctionMode):
+class WholeRecurrentLayers(EachCall):
     """Calls one operation for each recurrent layer of fake tensors; those of packed sequences go to PyTorch."""
 
-    def __torch_function__(
-        self,
-        func: Callable[..., object],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> object:
+    def call(self, func: Callable[..., object], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
         whole = _WHOLE.get(func)
         fake = whole is not None and not kwargs and len(args) == _ARGUMENTS and isinstance(args[0], FakeTensor)
         if whole is None or not fake or args[0].dim() != _DIMENSIONS:
-            return func(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
         return whole(*args)
 
 
