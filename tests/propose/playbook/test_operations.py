@@ -226,6 +226,7 @@ FORMS = {
     "whole numbers of few bits": (
         "((i * 20).to(torch.int8) + i.to(torch.int8) * 9).float() * 0.5, (i.to(torch.uint8) - 7).float() + x, "
         "(i.to(torch.int32) * 200000000).double() * 2, ((i.to(torch.int16) << 11) // 3).float(), "
+        "((i * 7).to(torch.int8) @ i[0].to(torch.int8)).float(), "
         "(-(i * 99).to(torch.int8)).long() + j, (i.to(torch.uint8) * j.to(torch.uint8)).amax(1).float()"
     ),
     "in other words": (

@@ -20,17 +20,13 @@ from cutegen_core.propose.playbook.values import (
     unsqueeze,
 )
 
-_WHOLE = ("int64", "int32", "int16", "int8", "uint8")
+_WIDEST = "int64"
+_WHOLE = (_WIDEST, "int32", "int16", "int8", "uint8")
+"""What whole numbers are summed in, and those that have products."""
 
 
 def _matmul(call: OperationCall) -> Value:
     return matmul(call.tensor(0), call.tensor(1), call.node.dtype)
-
-
-def _whole(call: OperationCall) -> Value:
-    """Return the product of whole numbers of 8 bits, summed in 32."""
-    a, b = (cast(call.tensor(k), call.node.dtype) for k in range(2))
-    return matmul(a, b, call.node.dtype)
 
 
 def _linear(call: OperationCall) -> Value:
@@ -90,17 +86,23 @@ def matmul(a: Value, b: Value, dtype: str) -> Value:
     """Return torch.matmul: a product with a vector is a row reduction, everything else a (batched) `Product`."""
     if dtype not in (*FLOATS, *_WHOLE):
         raise not_in_playbook(f"a product of {dtype}")
+    if dtype in FLOATS:
+        return _multiplied(a, b, dtype)
+    return cast(_multiplied(a, b, _WIDEST), dtype)
+
+
+def _multiplied(a: Value, b: Value, sums: str) -> Value:
+    factor = a if sums in FLOATS else cast(a, sums)
     if len(b.dims) == 1:
-        return reduce("sum", mul(a, b), (-1,), False)
+        return reduce("sum", mul(factor, b), (-1,), False)
     if len(a.dims) == 1:
-        return reduce("sum", mul(unsqueeze(a, -1), b), (-2,), False)
+        return reduce("sum", mul(unsqueeze(factor, -1), b), (-2,), False)
     if b.dims[-1].single and len(b.dims) == 2:
-        return reduce("sum", mul(a, squeeze(b, (1,))), (-1,), True)
+        return reduce("sum", mul(factor, squeeze(b, (1,))), (-1,), True)
     rank = max(len(a.dims), len(b.dims))
     a, b = (_padded(v, rank) for v in (a, b))
     batch = broadcast([_batch_part(a), _batch_part(b)]) if rank > 2 else ()
-    dims = (*batch, a.dims[-2], b.dims[-1])
-    return Product(dims, dtype, a, b) if dtype in FLOATS else cast(Product(dims, "int64", a, b), dtype)
+    return Product((*batch, a.dims[-2], b.dims[-1]), sums, a, b)
 
 
 def _padded(value: Value, rank: int) -> Value:
@@ -116,5 +118,5 @@ def _batch_part(value: Value) -> Value:
 RULES: Mapping[str, Rule] = {
     "matmul": _matmul, "mm": _matmul, "bmm": _matmul, "mv": _matmul, "dot": _matmul, "linear": _linear,
     "addmm": _addmm, "baddbmm": _addmm, "addmv": _addmm, "addbmm": _addbmm,
-    "inner": _inner, "vdot": _matmul, "matrix_power": _matrix_power, "_int_mm": _whole,
+    "inner": _inner, "vdot": _matmul, "matrix_power": _matrix_power, "_int_mm": _matmul,
 }  # fmt: skip
