@@ -29,7 +29,7 @@ CPP_WORDS = frozenset(
     """.split()  # noqa: SIM905 - a list of 90 quoted words is harder to read
 )
 """Words of C++ that no name may be; those that Python keeps, too, are refused before."""
-_MAX_TABLES = {"launch": 64, "scratch": 32, "tensormap": 32}
+_MAX_TABLES = {"launch": 256, "scratch": 256, "tensormap": 32}
 _MAX_NAME = 64
 
 

@@ -25,6 +25,7 @@ from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.expected import (
     Expected,
     expect,
+    find_open_choices,
     run_exact,
     run_rounded,
     run_selected,
@@ -117,10 +118,13 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
         stand_ins = tuple(run_exact(drawn.live, tensors) for tensors in drawn.stand_ins)
         selected = run_selected(drawn.live, drawn.live.tensors) if values in SPECIAL_VALUES else None
         excused = values not in SPECIAL_VALUES and _is_excused(drawn.live, expected.exact)
+        open_ones = find_open_choices(drawn.live, expected)
     except Exception as error:
         raise ProblemError(describe(error, drawn.live.origin)) from error
     if [t.shape for t in rounded] != [t.shape for t in expected.exact]:
         return "the shape of an output depends on the values"
+    if open_ones:
+        return f"{open_ones.what}, and an output depends on it"
     scales = _given_scales(source, drawn.live.origin)
     bases = []
     for k, (declared, exact) in enumerate(zip(expected.declared, expected.exact, strict=True)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,11 +19,13 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cutegen_core.judge.reference_process.loading.live import Live, describe, out_of_memory, seed_torch
+from cutegen_core.judge.reference_process.modes.other_choices import OtherChoices, is_open
 from cutegen_core.records.errors import ProblemError
 
 _NARROWER = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
 
 _ROUNDING = 2.0**-24
+_SAME = 1e-6
 _PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "convolution")
 _WHOLE = ("floor", "ceil", "round", "trunc", "sign", "sgn")
 """Operations whose results are whole numbers, which no kernel rounds."""
@@ -43,15 +45,19 @@ class Expected:
     Attributes:
         declared: outputs at the declared precision.
         exact: outputs in float64, None if the file cannot run in it; `why` has the reason.
-        undefined: what it does that PyTorch leaves open, or "". Whole numbers are made of what these cannot hold: of
+        undefined: what it makes that no one defines, or "". Whole numbers are made of what these cannot hold: of
             NaN, or of more than their largest. Squares that are added up (`_SQUARED`) are more, or less, than float32
             holds.
+        chooses: it asks for something of which PyTorch leaves open what it answers on some values.
+        others: outputs in float64 that are right, too: `find_open_choices`.
     """
 
     declared: tuple[torch.Tensor, ...]
     exact: tuple[torch.Tensor, ...] | None
     why: str = ""
     undefined: str = ""
+    chooses: bool = False
+    others: tuple[tuple[torch.Tensor, ...], ...] = ()
 
 
 def expect(live: Live) -> Expected:
@@ -79,7 +85,7 @@ def expect(live: Live) -> Expected:
         return Expected(declared, None, describe(error, live.origin))
     if [t.shape for t in exact] != [t.shape for t in declared]:
         return Expected(declared, None, "its shapes depend on the precision")
-    return Expected(declared, exact, undefined=noted.undefined)
+    return Expected(declared, exact, undefined=noted.undefined, chooses=noted.chooses)
 
 
 def run_exact(live: Live, tensors: Mapping[str, torch.Tensor], how: _Exact | None = None) -> tuple[torch.Tensor, ...]:
@@ -121,6 +127,47 @@ def run_selected(live: Live, tensors: Mapping[str, torch.Tensor]) -> tuple[torch
     with _SelectedKeys() as selected:
         outputs = run_exact(live, tensors)
     return outputs if selected.met else None
+
+
+class OpenChoices(NamedTuple):
+    """What PyTorch leaves open, and an output depends on.
+
+    Attributes:
+        what: it, in words.
+        answers: the outputs in float64 under further choices, which are right, too.
+    """
+
+    what: str
+    answers: tuple[tuple[torch.Tensor, ...], ...]
+
+
+def find_open_choices(live: Live, expected: Expected) -> OpenChoices | None:
+    """Call the reference in float64 under other choices than PyTorch's own, which gave `expected`.
+
+    Returns:
+        None if these outputs do not depend on such a choice.
+    """
+    exact = expected.exact
+    if exact is None or not expected.chooses:
+        return None
+    answers, met = [], set[str]()
+    for last in (False, True):
+        with OtherChoices(last=last) as choices:
+            answers.append(run_exact(live, live.tensors))
+        met |= choices.met
+    if all(_is_same(one, other) for answer in answers for one, other in zip(answer, exact, strict=True)):
+        return None
+    what = f"PyTorch leaves open which of equal elements {' and '.join(sorted(met - {'cdist'}))} takes"
+    return OpenChoices(what if met - {"cdist"} else "PyTorch leaves open how cdist computes", tuple(answers))
+
+
+def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return whether outputs differ by no more than the order of a sum does, or a distance that is multiplied."""
+    if one.shape != other.shape or not other.is_floating_point():
+        return torch.equal(one, other)
+    finite = other[torch.isfinite(other)].abs()
+    atol = _SAME * float(finite.max()) if finite.numel() else 0.0
+    return torch.allclose(one, other, rtol=_SAME, atol=atol, equal_nan=True)
 
 
 def run(live: Live, tensors: dict[str, torch.Tensor], seed: int = 0) -> tuple[torch.Tensor, ...]:
@@ -178,12 +225,12 @@ class _NotedExact(_Exact):  # type: ignore[no-untyped-call]
         narrow: the reference computes in float32.
 
     Attributes:
-        undefined: as in `Expected`.
+        undefined, chooses: as in `Expected`.
     """
 
     def __init__(self, *, narrow: bool) -> None:
         super().__init__()
-        self.undefined = ""
+        self.undefined, self.chooses = "", False
         self._narrow = narrow
 
     def __torch_dispatch__(
@@ -194,6 +241,7 @@ class _NotedExact(_Exact):  # type: ignore[no-untyped-call]
         kwargs: Mapping[str, object] | None = None,
     ) -> object:
         made, name = super().__torch_dispatch__(func, types, args, kwargs), func.__name__.partition(".")[0]
+        self.chooses |= is_open(func, kwargs)
         if name in _CONVERSIONS and isinstance(made, torch.Tensor):
             source = args[1 if made is args[0] else 0]  # copy_ has it second
             if isinstance(source, torch.Tensor) and not _can_hold(made.dtype, source):

@@ -150,7 +150,10 @@ def _read_one(described: Message, frames: Iterator[bytearray], outputs: Sequence
     declared = _read_tensors(described["declared"], frames, outputs)
     exact = None if described["exact"] is None else _read_tensors(described["exact"], frames, outputs)
     why = str(described["why"])[:_LONGEST_REASON]
-    return Expected(declared, exact, why if exact is None else "")
+    if len(described["others"]) > _MOST_OTHERS:
+        raise ValueError(f"{len(described['others'])} other answers")
+    others = tuple(_read_tensors(one, frames, outputs) for one in described["others"])
+    return Expected(declared, exact, why if exact is None else "", others=others)
 
 
 def _read_tensors(
@@ -179,6 +182,7 @@ def _pair(spec: TensorSpec, path: Path, expected: Expected, position: int, poiso
         got=to_array(got.view(torch.uint8) if got.dtype is torch.bool else got),  # a byte of 2 is no bool
         want=to_array(declared if exact is None else exact),
         declared=None if exact is None else to_array(declared),
+        others=tuple(to_array(answer[position]) for answer in expected.others),
         poison=(values.to_bytes(got).view(word) == np.frombuffer(bytes([poison]) * spec.itemsize, word)).reshape(
             spec.shape
         ),

@@ -8,7 +8,7 @@ import torch
 
 from cutegen_core.judge.reference_process import values
 from cutegen_core.judge.reference_process.drawing import widen
-from cutegen_core.judge.reference_process.expected import Expected, expect, run, to_array
+from cutegen_core.judge.reference_process.expected import Expected, expect, find_open_choices, run, to_array
 from cutegen_core.judge.reference_process.lint_runs import Array, Facts, ObservedInput, ObservedOutput
 from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name
 from cutegen_core.records.errors import ProblemError
@@ -56,7 +56,8 @@ def gather(source: str, origin: str, drawn: Values, *, relaxed: bool) -> Facts:
         )
         for name, tensor in given.items()
     )  # fmt: skip
-    return Facts(inputs, outputs, layers, expected.why, relaxed)
+    left_open = find_open_choices(instantiate(), expected)
+    return Facts(inputs, outputs, layers, expected.why, relaxed, left_open.what if left_open else "")
 
 
 class _Tries:

@@ -83,6 +83,7 @@ class Facts:
         layers: class names of the module and its children.
         no_float64: why there are no float64 expectations, "" if there are.
         relaxed: the problem allows a lower precision by name.
+        left_open: what PyTorch leaves open, and an output depends on, or "".
     """
 
     inputs: Sequence[ObservedInput]
@@ -90,6 +91,7 @@ class Facts:
     layers: frozenset[str]
     no_float64: str
     relaxed: bool
+    left_open: str = ""
 
 
 def check_facts(facts: Facts, tolerance: Mapping[str, Tolerance]) -> Iterator[BrokenLintRule]:
@@ -107,6 +109,8 @@ def check_facts(facts: Facts, tolerance: Mapping[str, Tolerance]) -> Iterator[Br
     for tensor in facts.inputs:
         yield from _check_input(tensor)
     yield from _check_layers(facts.layers)
+    if facts.left_open:
+        yield BrokenLintRule("open-choice", f"{facts.left_open}, and an output depends on it.")
     if facts.no_float64:
         yield BrokenLintRule(
             "no-float64", f"expected values are computed at the declared precision: float64 fails ({facts.no_float64})."

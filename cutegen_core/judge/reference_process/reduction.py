@@ -47,7 +47,7 @@ class ForwardCall(NamedTuple):
     """Holds one operation of a forward.
 
     Attributes:
-        repeated: of a pointwise one, the operands that are broadcast: their number and the dimension, from the last.
+        repeated: the operands that are broadcast: their number and the dimension, from the last.
         extents: those of all of its results, one after the other.
     """
 
@@ -109,6 +109,9 @@ class SourceProbe(Protocol):
     def run(self, source: str, origin: str, values: Values) -> None:
         """Run the source for real on such inputs; its outputs must be finite."""
 
+    def leaves_open(self, source: str, origin: str, values: Values) -> bool:
+        """Return whether outputs depend on what PyTorch leaves open, such as which of equal elements `topk` takes."""
+
 
 EMULATOR = Cost(elements=120_000, flops=4_000_000)
 CORRECTNESS = Cost(elements=4_000_000, flops=1_000_000_000)
@@ -152,14 +155,20 @@ class _Search:
         else:
             base = self._small(own)
         found = [Workload("reduced", WorkloadRole.EMULATOR, base)]
-        found += self._variants(base)
-        found += self._adversarial(base)
+        found += self._defined([*self._variants(base), *self._adversarial(base)], found[0])
         middle = self._joint(ragged, CORRECTNESS)
         if middle and middle not in [w.sizes for w in found]:
             found.append(Workload("medium", WorkloadRole.CORRECTNESS, middle))
         if isinstance(own, Cost):
             found.append(Workload("benchmark", WorkloadRole.BENCHMARK))
         return tuple(found)
+
+    def _defined(self, found: Sequence[Workload], base: Workload) -> Sequence[Workload]:
+        """Return those at which nothing is left open, unless it is at the base, too: no kernel can be judged there."""
+        return found if self._leaves_open(base) else [one for one in found if not self._leaves_open(one)]
+
+    def _leaves_open(self, one: Workload) -> bool:
+        return self._probe.leaves_open(self._text(one.sizes), self._origin, one.values)
 
     def _own(self) -> Cost | ProblemError:
         """Return the cost at the file's own sizes, or the error; a file that fails there may still run small."""

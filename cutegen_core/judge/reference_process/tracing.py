@@ -59,6 +59,8 @@ _COMPOSED = (
     "mvlgamma", "nanquantile", "native_channel_shuffle", "norm_except_dim", "pad_sequence", "row_stack",
     "special_multigammaln", "special_ndtr",
 )  # fmt: skip
+_REPEATED = {"expand": 0, "addmm": 0, "baddbmm": 0, "copy_": 1}
+"""Operations that are not pointwise, and the operand that they repeat where it is 1."""
 _WITH_LINES: Mapping[str, Any] = (
     {"record_stack_traces": True} if "record_stack_traces" in inspect.signature(make_fx).parameters else {}
 )
@@ -112,23 +114,35 @@ class _ElementCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         results = [one for one in pytree.tree_leaves(result) if isinstance(one, torch.Tensor)]
         if not func.is_view:
             self.elements += sum(one.numel() for one in results)
-        repeated = _repeated(args, result) if torch.Tag.pointwise in func.tags else frozenset()
-        self.calls.append(ForwardCall(str(func), repeated, tuple(extent for one in results for extent in one.shape)))
+        extents = tuple(extent for one in results for extent in one.shape)
+        self.calls.append(ForwardCall(str(func), _repeated(func, args, kwargs or {}, result), extents))
         return result
 
 
-def _repeated(args: Any, result: Any) -> frozenset[tuple[int, int]]:  # noqa: ANN401
-    """Return the operands that a pointwise operation repeats, each with the dimension, counted from the last."""
-    if not isinstance(result, torch.Tensor):
+def _repeated(func: Any, args: Any, kwargs: Any, result: Any) -> frozenset[tuple[int, int]]:  # noqa: ANN401
+    """Return the operands that an operation repeats, each with the dimension, counted from the last."""
+    mask = kwargs.get("attn_mask")
+    if isinstance(mask, torch.Tensor):
+        operands, whole = [mask], (*args[0].shape[:-1], args[1].shape[-2])
+    elif isinstance(result, torch.Tensor):
+        operands, whole = _aligned(func, args), tuple(result.shape)
+    else:
         return frozenset()
-    operands = [arg for arg in args if isinstance(arg, torch.Tensor)]
-    extents = list(reversed(result.shape))
     return frozenset(
         (number, place)
         for number, operand in enumerate(operands)
-        for place, (own, full) in enumerate(zip(reversed(operand.shape), extents, strict=False))
+        for place, (own, full) in enumerate(zip(reversed(operand.shape), reversed(whole), strict=False))
         if own == 1 and full != 1
     )
+
+
+def _aligned(func: Any, args: Any) -> list[torch.Tensor]:  # noqa: ANN401
+    """Return the operands whose dimensions are those of the result, or 1."""
+    tensors = [arg for arg in args if isinstance(arg, torch.Tensor)]
+    if torch.Tag.pointwise in func.tags:
+        return tensors
+    place = _REPEATED.get(func.overloadpacket.__name__)
+    return [] if place is None else tensors[place : place + 1]
 
 
 def output_specs(outputs: tuple[torch.Tensor, ...], origin: str) -> tuple[TensorSpec, ...]:

@@ -10,7 +10,7 @@ import hashlib
 import socket
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,13 @@ from cutegen_core.judge.reference_process import (
 from cutegen_core.judge.reference_process.derived_inputs import Drawn, draw_derived
 from cutegen_core.judge.reference_process.derived_values import Basis
 from cutegen_core.judge.reference_process.drawing import widen
-from cutegen_core.judge.reference_process.expected import Expected, expect, run, run_rounded
+from cutegen_core.judge.reference_process.expected import (
+    Expected,
+    expect,
+    find_open_choices,
+    run,
+    run_rounded,
+)
 from cutegen_core.judge.reference_process.file_process import FileReply, receive_request, send_reply
 from cutegen_core.judge.reference_process.loading.known_values import needs_values
 from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate, out_of_memory
@@ -106,9 +112,9 @@ class ReferenceHandler:
             )
         if request["derived"]:
             return _expect_derived(request, drawn)
-        first = expect(live)
+        first = _with_others(live, expect(live))
         every = [first, *(_sample(request, live, first) if request["samples"] else ())]
-        frames = [frame for one in every for frame in _frames((*one.declared, *(one.exact or ())))]
+        frames = [frame for one in every for frame in _frames(_tensors_of(one))]
         return FileReply({"expected": [_describe_expected(one) for one in every]}, frames)
 
     def _lint(self, request: Message) -> FileReply:
@@ -197,6 +203,13 @@ class _TorchProbe:
             if output.is_floating_point() and not bool(torch.isfinite(widen(output)).all()):
                 raise ProblemError(f"{origin}: gives NaN or Inf on {drawn.value} inputs.")
 
+    def leaves_open(self, source: str, origin: str, drawn: Values) -> bool:
+        live = values.instantiate_drawn(source, origin, drawn)
+        try:
+            return find_open_choices(live, expect(live)) is not None
+        except Exception as error:
+            raise ProblemError(describe(error, origin)) from error
+
 
 def _is_usable(source: str, origin: str, drawn: Values) -> bool:
     """Return whether the reference is defined on such inputs."""
@@ -211,6 +224,12 @@ def _draw(request: Message, seed: int) -> Drawn:
     if request["derived"]:
         return draw_derived(request["source"], request["origin"], Values(request["values"]), seed)
     return Drawn(values.instantiate_drawn(request["source"], request["origin"], Values(request["values"]), seed), ())
+
+
+def _with_others(live: Live, expected: Expected) -> Expected:
+    """Add what is right, too, where PyTorch leaves open what the reference gives."""
+    found = find_open_choices(live, expected)
+    return replace(expected, others=found.answers) if found else expected
 
 
 def _sample(request: Message, live: Live, expected: Expected) -> Iterator[Expected]:
@@ -243,7 +262,7 @@ def _expect_derived(request: Message, drawn: Drawn) -> FileReply:
     if isinstance(bases, str):
         return FileReply({"expected": []})
     others = [np.ascontiguousarray(other, np.float64) for basis in bases for other in basis.others]
-    frames = [*_frames((*expected.declared, *(expected.exact or ()))), *(o.reshape(-1).view(np.uint8) for o in others)]
+    frames = [*_frames(_tensors_of(expected)), *(o.reshape(-1).view(np.uint8) for o in others)]
     return FileReply({"expected": [_describe_expected(expected)], "bases": [_describe_basis(b) for b in bases]}, frames)
 
 
@@ -253,7 +272,16 @@ def _describe_basis(basis: Basis) -> Message:
 
 def _describe_expected(expected: Expected) -> Message:
     exact = None if expected.exact is None else [_describe(tensor) for tensor in expected.exact]
-    return {"declared": [_describe(tensor) for tensor in expected.declared], "exact": exact, "why": expected.why}
+    others = [list(map(_describe, outputs)) for outputs in expected.others]
+    return {"declared": list(map(_describe, expected.declared)), "exact": exact, "why": expected.why, "others": others}
+
+
+def _tensors_of(expected: Expected) -> Iterator[torch.Tensor]:
+    """Yield all tensors, in the order in which they are described."""
+    yield from expected.declared
+    yield from expected.exact or ()
+    for outputs in expected.others:
+        yield from outputs
 
 
 def _describe(tensor: torch.Tensor) -> Message:

@@ -148,6 +148,11 @@ RULES: Mapping[str, LintRule] = {
         "A kernel may err as much as the reference itself does, so one that is that wrong passes.",
         "Compute in float32 or float64 inside forward, or give a dtype the reference is exact in.",
     ),
+    "open-choice": LintRule(
+        _WARNING,
+        "A kernel that chooses otherwise is right, too, and may fail.",
+        "Draw values that differ, or choose with torch.sort(..., stable=True).",
+    ),
     "one-sign": LintRule(
         _WARNING,
         "Tests miss lost signs, missing absolute values and wrong start values of a maximum.",

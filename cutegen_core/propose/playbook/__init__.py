@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from cutegen_core.kernel import kernel_file
 from cutegen_core.kernel.cute_features import cute_features
 from cutegen_core.propose.playbook import gather, serving
 from cutegen_core.propose.playbook.graphs.choice import Choose, foremost, simplest, spread
@@ -26,6 +27,7 @@ from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.values import NotInPlaybook, Value, deep, plain
 from cutegen_core.propose.playbook.variants import Variant, write_variants
 from cutegen_core.propose.playbook.words.redirects import redirect, understood
+from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Signature
 
@@ -66,7 +68,18 @@ def propose(
         _plan(graph, signature, foremost, fast=target.allows("fast_math")),
     )
     taken = {t.name for t in signature.tensors} | set(signature.scalars).union(*(plan.taken for plan in plans))
-    return write_variants(plans, _identifier(name), taken, target)
+    variants = write_variants(plans, _identifier(name), taken, target)
+    _check_size(variants[-1])
+    return variants
+
+
+def _check_size(variant: Variant) -> None:
+    """Refuse kernels that no kernel file may hold: of a whole network, say."""
+    try:
+        kernel_file.parse(variant.source)
+    except KernelFileError as error:
+        raise NotInPlaybook(f"a reference whose kernels do not fit into one kernel file is not in the playbook: {error}"
+                            ) from error  # fmt: skip
 
 
 def menu(

@@ -35,3 +35,17 @@ def test_values_are_derived_for_a_number_without_dimensions(shared, tmp_path):
     workload = Workload("small", WorkloadRole.EMULATOR)
     reference = shared.reference(Problem("p", "p", SOURCE, "here", (workload,)), tmp_path)
     assert len(reference.find_derived(workload)) > 10
+
+
+@pytest.mark.parametrize(("order", "right"), [("first", True), ("last", True), ("smallest", False)])
+def test_any_choice_among_equal_elements_is_right(order, right, shared, tmp_path):
+    source = SOURCE.replace("x > s", "x.topk(1)[1]").replace("torch.randn(33)", "torch.randint(0, 2, (9, 33)).float()")
+    workload = Workload("small", WorkloadRole.EMULATOR)
+    reference = shared.reference(Problem("p", "p", source, "here", (workload,)), tmp_path)
+    inputs = {spec.name: np.fromfile(path, np.float32) for spec, path in reference.write_inputs(workload, 3).items()}
+    x = inputs["x"].reshape(9, 33)
+    places = {"first": x.argmax(1), "last": 32 - x[:, ::-1].argmax(1), "smallest": x.argmin(1)}[order]
+    places.astype(np.int64).tofile(tmp_path / "out")
+    (output,) = reference.signature(workload).outputs
+    (found,) = reference.compare(workload, 3, {output: tmp_path / "out"})
+    assert found.wrong == (0 if right else 9)

@@ -48,6 +48,7 @@ class Call(NamedTuple):
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(1200)
 def test_every_operation_is_written_or_refused(shared: SharedTools, tmp_path: Path) -> None:
     raised, written = [], 0
     for number, call in enumerate(catalogue()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cutegen_core.propose.playbook.rules.views import position_of
-from cutegen_core.propose.playbook.values import NotInPlaybook, SizedInt
+from cutegen_core.propose.playbook.values import NotInPlaybook, SizedInt, Value, broadcast
 from cutegen_core.propose.playbook.values.extents import ONE, Extent, at_least_one, at_most, combined
 from cutegen_core.propose.playbook.windows.geometry import over
 
@@ -33,6 +33,18 @@ def test_what_is_left_is_never_less_than_nothing(whole: Extent, part: Extent) ->
             assert value == expected
             assert value > 0 or left.may_be_none or eval(whole.text, {}, sizes) == 0
     assert left.size == max(whole.size - part.size, 0)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_what_is_repeated_at_some_sizes_only_has_no_kernel(many: bool) -> None:
+    """Eight columns of a row are one where the row is no longer, and as many as there are rows elsewhere."""
+    own, full = (Extent(text, SizedInt.of(8, text, seen)) for text, seen in (("min(8, n)", (8, 1)), ("m", (8, 8))))
+    values = [Value((full,), "float32"), Value((full if many else own,), "float32")]
+    if many:
+        assert broadcast(values) == (full,)
+    else:
+        with pytest.raises(NotInPlaybook, match=r"size min\(8, n\), which is repeated along m at some sizes only"):
+            broadcast(values)
 
 
 def test_a_size_that_becomes_nothing_divides_nothing() -> None:

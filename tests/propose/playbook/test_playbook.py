@@ -176,6 +176,15 @@ def test_a_refusal_names_the_line_of_the_file() -> None:
     assert cover(found, signature).missing == "no rule for aten.mode (line 12)"
 
 
+def test_more_kernels_than_a_file_may_hold_are_not_in_the_playbook() -> None:
+    """Of a whole network, say: no session begins on kernels that would be refused."""
+    traced, signature = graph("aten.cumsum", 1)
+    scans = tuple(Node(f"y{k}", "aten.cumsum", (Ref(f"y{k - 1}" if k else "y"), 1), {}, (8, 64), "float32")
+                  for k in range(256))  # fmt: skip
+    with pytest.raises(NotInPlaybook, match=r"do not fit into one kernel file .* the launch plan has [\d,]+ characters"):
+        propose(Graph((*traced.nodes, *scans), ("y255",)), signature, "x")
+
+
 def test_an_error_of_the_playbooks_own_costs_one_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise ZeroDivisionError("by zero")

@@ -128,6 +128,9 @@ FORMS = {
     "places of the largest": problem(
         "F.max_pool2d(x, 3, 2, 1, return_indices=True)[1], F.max_pool2d(x[0], 2, return_indices=True)[1], "
         "F.max_pool1d(x[:, 0], 3, 2, return_indices=True)[1]", IMAGE, SMALL, x=X2),
+    "places of the largest, several of which are NaN": problem(
+        "F.max_pool2d(x, 3, 2, 1, return_indices=True)[1], F.max_pool1d(x[:, 0], 3, 2, return_indices=True)[1]",
+        IMAGE, SMALL, x=f"torch.where({X2} > 0, torch.nan, 1.0)"),
     "windows of unequal sizes": problem(
         "F.adaptive_avg_pool2d(x, (4, 5)), F.adaptive_max_pool2d(x, (5, 1)), F.adaptive_avg_pool1d(x[0], 5), "
         "F.interpolate(x, size=(4, 5), mode='area')", IMAGE, SMALL, x=X2),

@@ -1,1 +1,1 @@
-"""Record what a reference does in other operations than PyTorch would, so that a trace says more, or ends at all."""
+"""Carry a reference out in other operations than PyTorch would: a trace says more, or what is left open shows."""

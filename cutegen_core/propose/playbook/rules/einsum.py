@@ -1,4 +1,7 @@
-"""Rules of Einstein sums, contracted two by two from the left as torch does, and of products of several matrices."""
+"""Rules of Einstein sums, contracted two by two in torch's order, and of products of several matrices.
+
+That order is from the left, or the path that torch asks opt_einsum for where this is installed.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,8 @@ def _einsum(call: OperationCall) -> Value:
         raise not_in_playbook("this einsum")
     inputs, out = _letters(equation.replace(" ", ""), [len(value.dims) for value in values])
     pairs = [_without_twice(*pair) for pair in zip(inputs, values, strict=True)]
-    return _contracted([pair.letters for pair in pairs], [pair.value for pair in pairs], out, call.node.dtype)
+    letters, path = [pair.letters for pair in pairs], call.integers(99, "path")
+    return _contracted(letters, [pair.value for pair in pairs], out, call.node.dtype, path)
 
 
 def _without_twice(letters: str, value: Value) -> Indexed:
@@ -58,13 +62,22 @@ def _without_twice(letters: str, value: Value) -> Indexed:
     return Indexed(letters, value)
 
 
-def _contracted(inputs: list[str], values: Sequence[Value], out: str, dtype: str) -> Value:
+def _contracted(inputs: list[str], values: Sequence[Value], out: str, dtype: str, path: Sequence[int] = ()) -> Value:
+    """Return the product, summed over all letters but those of `out`.
+
+    Args:
+        path: two numbers a step, of the operands that it replaces by their product, which comes last.
+    """
     operands = [Indexed(*pair) for pair in zip(inputs, values, strict=True)]
     needed = [out + "".join(inputs[:k] + inputs[k + 1 :]) for k in range(len(inputs))]
-    first, *others = (one.summed(letters) for one, letters in zip(operands, needed, strict=True))
-    for k, other in enumerate(others, 2):
-        first = _contract(first, other, out + "".join(inputs[k:]), dtype)
-    return first.at(out)
+    left = [one.summed(letters) for one, letters in zip(operands, needed, strict=True)]
+    for pair in zip(path[::2], path[1::2], strict=True) if path else [(0, 1)] * (len(left) - 1):
+        first, other = (left[k] for k in pair)
+        left = [one for k, one in enumerate(left) if k not in pair]
+        made = _contract(first, other, out + "".join(one.letters for one in left), dtype)
+        left = [*left, made] if path else [made, *left]
+    (whole,) = left
+    return whole.at(out)
 
 
 def _tensordot(call: OperationCall) -> Value:

@@ -249,8 +249,12 @@ def _extreme_so_far(kind: str) -> Callable[[OperationCall], dict[str, Value]]:
     return results
 
 
+_LAST_NAN = "{0} != {0} ? 2147483647L - {1} : {1}"
+
+
 def _largest_of_windows(rank: int) -> Callable[[OperationCall], dict[str, Value]]:
-    """Return a rule for the largest elements of windows, and for their places in an image that is one row."""
+    """Return a rule for the largest elements of windows, and for their places in an image that is one row: of equal
+    ones the first, of several NaN the last."""
 
     def results(call: OperationCall) -> dict[str, Value]:
         name, found = call.node.name, pooled(call, rank, "max")
@@ -260,9 +264,10 @@ def _largest_of_windows(rank: int) -> Callable[[OperationCall], dict[str, Value]
         lead = len(x.dims) - rank
         strides = (*[ZERO] * lead, *(product(x.dims[k + 1 :]) for k in range(lead, len(x.dims))))
         where = Load(x.dims, "int64", POSITIONS, strides)
-        ranks = compute("ranked({0}, {1})", cast(x, "float32"), where, dtype="int64")
+        ranks = compute(f"ranked({{0}}, {_LAST_NAN})", cast(x, "float32"), where, dtype="int64")
         best = pooled(call, rank, "max", ranks)
-        return {name: found, f"{name}[1]": compute(PLACE_OF_LARGEST, best, dtype="int64")}
+        place = compute(f"{{1}} != {{1}} ? {LOW_HALF} : {PLACE_OF_LARGEST}", best, found, dtype="int64")
+        return {name: found, f"{name}[1]": place}
 
     return results
 

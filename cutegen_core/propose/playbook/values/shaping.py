@@ -8,6 +8,8 @@ from cutegen_core.propose.playbook.values.extents import (
     ONE,
     ZERO,
     Extent,
+    NotInPlaybook,
+    agree,
     is_constant,
     product,
     repeats,
@@ -57,8 +59,17 @@ def broadcast(values: Sequence[Value]) -> tuple[Extent, ...]:
 
 
 def _longest(column: Sequence[Extent]) -> Extent:
-    """Return the first extent that is not 1: in the traced workload, else in some other one."""
-    return next((e for e in column if e.size != 1), next((e for e in column if not e.single), column[0]))
+    """Return the first extent that is not 1: in the traced workload, else in some other one.
+
+    Raises:
+        NotInPlaybook: some extent is 1 at one workload only, where it is repeated.
+    """
+    full = next((e for e in column if e.size != 1), next((e for e in column if not e.single), column[0]))
+    for own in column:
+        if not (own.single or agree([own], [full])):
+            raise NotInPlaybook(f"an operand of size {own.text}, which is repeated along {full.text} at some sizes "
+                                "only, is not in the playbook")  # fmt: skip
+    return full
 
 
 def compute(code: str, *operands: Value, dtype: str) -> Compute:
