@@ -157,6 +157,10 @@ class _Walk:
         them."""
         at = ops.traits(node).at
         left, right = tensor(node, at), tensor(node, at + 1)
+        if ops.name(node) == "matrix_power":
+            if number(node, 1, "n", 1):  # else it is the unit matrix
+                yield left, ElementSet.all(self._shape(left))
+            return
         if at:
             yield tensor(node, 0), region.projected(self._shape(tensor(node, 0)))
         bias = tensor(node, 2) if ops.name(node) == "linear" else ""

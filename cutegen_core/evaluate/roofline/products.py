@@ -26,7 +26,7 @@ from fractions import Fraction
 from math import prod
 
 from cutegen_core.evaluate.roofline.demand import Demand, demand
-from cutegen_core.evaluate.roofline.operands import by_name, numbers, tensor
+from cutegen_core.evaluate.roofline.operands import by_name, number, numbers, tensor
 from cutegen_core.evaluate.roofline.structure import TRIANGLES, sparse, zeros
 from cutegen_core.evaluate.roofline.windows import windows
 from cutegen_core.records import operations as ops
@@ -99,7 +99,12 @@ def unavoidable(graph: Graph, facts: Mapping[str, InputFacts]) -> dict[str, int]
 def _products_of(node: Node, nodes: Mapping[str, Node]) -> Iterator[CountedProduct]:
     operation, traits = ops.name(node), ops.traits(node)
     left, right = tensor(node, traits.at), tensor(node, traits.at + 1)
-    if traits.flow is Flow.PRODUCT:
+    if operation == "matrix_power":
+        squarings = max(0, number(node, 1, "n", 1) - 1).bit_length()  # no power takes fewer products
+        if squarings:
+            inner = node.shape[-1]
+            yield _product(node, operation, nodes, left, left, squarings * 2 * prod(node.shape) * inner, inner)
+    elif traits.flow is Flow.PRODUCT:
         inner = nodes[left].shape[-1] if nodes[left].shape else 1
         if operation == "addbmm":  # the batches are added up, too
             inner *= nodes[left].shape[0]

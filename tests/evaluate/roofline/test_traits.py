@@ -157,6 +157,8 @@ COUNTED_FLOPS = {
         N * N, 0,
     ),
     "inner": ("torch.inner(a, b)", TWO, 0, PRODUCT),
+    "a power of a matrix": ("torch.linalg.matrix_power(a, 5)", TWO, 0, 3 * PRODUCT),
+    "the first power of a matrix": ("a.matrix_power(1)", TWO, 0, 0),
     "vdot": ("torch.vdot(a[0], b[0])", TWO, 0, 2 * N),
     "tensordot": ("torch.tensordot(a, b, 2)", TWO, 0, 2 * N * N),
     "addbmm": (
