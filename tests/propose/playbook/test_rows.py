@@ -467,6 +467,39 @@ PIPELINED = {
 }  # fmt: skip
 
 
+LARGE = {"N": 128, "C": 32, "W": 256}
+WRITTEN_BEFORE = {
+    "a convolution": problem(
+        "F.group_norm(F.conv2d(x, w, padding=1), 4)", LARGE, {**LARGE, "W": 64},
+        x="torch.randn(N, C, W, W)", w="torch.randn(C, C, 3, 3)"),
+    "a transposed convolution, in double": problem(
+        "F.group_norm(F.conv_transpose2d(x, w), 2)", LARGE, {**LARGE, "W": 64},
+        x="torch.randn(N, C, W, W).double()", w="torch.randn(C, C, 3, 3).double()"),
+    "a product, then a chain": problem(
+        "F.layer_norm(torch.relu(x @ w).flatten(1) * 2, (C * W * W,))", LARGE, {**LARGE, "W": 64},
+        x="torch.randn(N, C, W, W)", w="torch.randn(W, W)"),
+    "a scan": problem(
+        "torch.softmax(torch.cumsum(x, 1).flatten(1), 1)", LARGE, {**LARGE, "W": 64}, x="torch.randn(N, C, W * W)"),
+    "rows of its own": problem(
+        "F.layer_norm(F.layer_norm(x, (C * W * W,)).cumsum(1) + x, (C * W * W,))", LARGE, {**LARGE, "W": 64},
+        x="torch.randn(N, C * W * W)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRITTEN_BEFORE)
+def test_long_rows_that_another_kernel_writes_can_be_launched_on_a_device(
+    case: str, shared: SharedTools, tmp_path: Path
+) -> None:
+    """No emulator runs them at the size at which a team of blocks keeps one."""
+    one = WRITTEN_BEFORE[case]
+    reference, own = shared.reference(one, tmp_path), one.workloads[0]
+    for variant in variants_of(one, shared, tmp_path, Target(DEVICE)):
+        kernel = kernel_file.parse(variant.source)
+        plan = kernel.plan(reference.signature(own), DEVICE, kernel.defaults(), workload=own.name)
+    assert "_pipelined" in variant.source
+    assert plan.tensor_maps or "double" not in case
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", PIPELINED)
 def test_warps_with_roles_keep_one_row_after_the_other(case: str, shared: SharedTools, tmp_path: Path) -> None:

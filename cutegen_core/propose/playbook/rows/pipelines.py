@@ -93,9 +93,10 @@ def add_pipeline(
     """
     p = _add_choices(piece, found, target, chosen=chosen)
     chunks = f"ceil_div(round_up(ceil_div({k.cols} // {k.width}, {p.blocks}), {_LINE}), {p.chunk})"
+    fits = name_fits(k, rows, p.blocks, f"{chunks} < {p.ring} // {p.chunk}", "sm_count")
+    # A scratch buffer has a size where the plan chooses launches, and none yet where it computes numbers.
     counted = "".join(f" and {rows.source(t)}.numel < {_MOST_ELEMENTS}" for t in rows.kept)
-    fits = name_fits(k, rows, p.blocks, f"{chunks} < {p.ring} // {p.chunk}", f"sm_count{counted}")
-    own, others = divide(when, fits)
+    own, others = divide(when, f"({fits}{counted})")
     teams = name_teams(k, p.blocks, p.teams, "sm_count")
     passed, mail = k.pass_number("whole", rows.whole, "bool"), k.naming.fresh("mail")
     maps = {t.name: k.naming.fresh(f"map_{t.name}") for t in rows.kept}
