@@ -18,6 +18,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from cutegen_core.judge.float8 import FLOAT8
 from cutegen_core.judge.reference_process.loading.live import Live, describe, out_of_memory, seed_torch
 from cutegen_core.judge.reference_process.modes.other_choices import OtherChoices, is_open
 from cutegen_core.records.errors import ProblemError
@@ -85,7 +86,10 @@ def expect(live: Live) -> Expected:
         return Expected(declared, None, describe(error, live.origin))
     if [t.shape for t in exact] != [t.shape for t in declared]:
         return Expected(declared, None, "its shapes depend on the precision")
-    return Expected(declared, exact, undefined=noted.undefined, chooses=noted.chooses)
+    undefined = noted.undefined
+    if noted.overflows8 and not any(_name_of(t.dtype) in FLOAT8 for t in declared):  # which are judged with either
+        undefined = "the reference makes 8-bit floats of what is more than these hold"
+    return Expected(declared, exact, undefined=undefined, chooses=noted.chooses)
 
 
 def run_exact(live: Live, tensors: Mapping[str, torch.Tensor], how: _Exact | None = None) -> tuple[torch.Tensor, ...]:
@@ -226,11 +230,13 @@ class _NotedExact(_Exact):  # type: ignore[no-untyped-call]
 
     Attributes:
         undefined, chooses: as in `Expected`.
+        overflows8: it converts to 8-bit floats what is more than these hold, which saturates, or becomes NaN or
+            infinity.
     """
 
     def __init__(self, *, narrow: bool) -> None:
         super().__init__()
-        self.undefined, self.chooses = "", False
+        self.undefined, self.chooses, self.overflows8 = "", False, False
         self._narrow = narrow
 
     def __torch_dispatch__(
@@ -242,6 +248,7 @@ class _NotedExact(_Exact):  # type: ignore[no-untyped-call]
     ) -> object:
         made, name = super().__torch_dispatch__(func, types, args, kwargs), func.__name__.partition(".")[0]
         self.chooses |= is_open(func, kwargs)
+        self.overflows8 |= _overflows_8_bits((kwargs or {}).get("dtype"), args[:1])
         if name in _CONVERSIONS and isinstance(made, torch.Tensor):
             source = args[1 if made is args[0] else 0]  # copy_ has it second
             if isinstance(source, torch.Tensor) and not _can_hold(made.dtype, source):
@@ -368,6 +375,18 @@ def _can_hold(dtype: torch.dtype, numbers: torch.Tensor) -> bool:
         return True
     most = float(torch.iinfo(torch.int64 if dtype is torch.uint8 else dtype).max) + 1
     return bool(((numbers > -most - 1) & (numbers < most)).all())
+
+
+def _overflows_8_bits(dtype: object, given: Sequence[object]) -> bool:
+    """Return whether a conversion to this dtype is one to 8-bit floats, of numbers beyond the largest."""
+    if not isinstance(dtype, torch.dtype) or _name_of(dtype) not in FLOAT8:
+        return False
+    limit = FLOAT8[_name_of(dtype)].overflows_from
+    return any(isinstance(t, torch.Tensor) and bool((t.abs() >= limit).any()) for t in given)
+
+
+def _name_of(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _squares(name: str, made: object, args: tuple[object, ...]) -> float:

@@ -20,8 +20,11 @@ from cutegen_core.propose.playbook.values import (
 
 def cast(value: Value, dtype: str) -> Value:
     """Return the value in another dtype; half and bfloat16 arithmetic stays in float, so only kinds of arithmetic
-    differ."""
-    return value if value.dtype == dtype else compute("static_cast<{T}>({0})", value, dtype=dtype)
+    differ. A float of 8 bits is rounded: there is no arithmetic on it, so the reference wants it as it is stored."""
+    if value.dtype == dtype:
+        return value
+    made = compute("static_cast<{T}>({0})", value, dtype=dtype)
+    return as_stored(made) if dtype.startswith("float8") else made
 
 
 def as_stored(x: Value) -> Value:

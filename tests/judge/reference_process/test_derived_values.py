@@ -234,6 +234,13 @@ def test_values_that_say_nothing_are_left_out_with_a_reason(forward, values, wor
     assert words in found if words else not found
 
 
+def test_what_8_bit_floats_make_of_too_much_is_left_open_within_a_reference_and_judged_where_it_is_the_result():
+    within, given = source("x.to(torch.float8_e4m3fn).float() * 2"), source("(x * 2).to(torch.float8_e4m3fn)")
+    assert "8-bit floats of what is more than these hold" in doubts(within)[Values.HUGE]
+    assert not doubts(within)[Values.CONSTANT]
+    assert "8-bit" not in doubts(given)[Values.HUGE]
+
+
 def test_a_problem_of_finite_numbers_has_no_special_values():
     kinds = {values for values, _ in derived.find_derived(source("torch.relu(x)"), "here", finite=True)}
     assert Values.WIDE in kinds

@@ -326,3 +326,16 @@ def test_parts_of_which_nothing_is_left_are_not_launched(shared: SharedTools, tm
 def test_what_has_no_kernel_is_said(forward: str, reason: str, shared: SharedTools, tmp_path: Path) -> None:
     with pytest.raises(NotInPlaybook, match=reason):
         variants_of(case(forward, {"R": 6, "C": 8}, {"R": 6, "C": 9}), shared, tmp_path)
+
+
+def test_what_is_made_8_bit_floats_is_rounded_to_them(shared: SharedTools, tmp_path: Path) -> None:
+    """Values between would be nearer to float64's, but the reference says how a weight is stored."""
+    import torch
+
+    formats = (torch.float8_e4m3fn, torch.float8_e5m2)
+    sizes = {"R": 5, "C": 24}
+    one = problem(", ".join(f"x.to({f}).float()" for f in formats), sizes, sizes, x="torch.randn(R, C)")
+    assert_right(one, variants_of(one, shared, tmp_path)[-1:], one.workloads[:1], shared, tmp_path)
+    for k, dtype in enumerate(formats):
+        stored = torch.frombuffer(bytearray((tmp_path / f"out{k}.out").read_bytes()), dtype=torch.float32)
+        assert torch.equal(stored, stored.to(dtype).float())

@@ -222,5 +222,5 @@ class ConvolutionKernel(WindowsKernel):
 def grid_of(k: ConvolutionKernel, p: Mapping[str, str]) -> tuple[str, str, str]:
     """Return the grid of an implicit product in tiles of BM filters and BN columns."""
     columns, phases = k.grid
-    tiles = f"ceil_div({columns}, {p['BN']}) * ceil_div({k.M}, {p['BM']})"
-    return tiles if phases == "1" else f"{tiles} * {phases}", "1", k.G
+    tiles = f"ceil_div({columns}, {p['BN']})"
+    return tiles if phases == "1" else f"{tiles} * {phases}", f"ceil_div({k.M}, {p['BM']})", k.G
