@@ -121,7 +121,7 @@ class Traits:
 
 _BY_TRAITS: tuple[tuple[Traits, str], ...] = (
     (Traits(Flow.INPUT, free=True), "input"),
-    (Traits(Flow.CREATION, free=True), "constant"),
+    (Traits(Flow.CREATION, free=True), "constant _enter_autocast _exit_autocast"),
     (
         Traits(Flow.CREATION),
         "ones ones_like new_ones full full_like new_full fill empty empty_like new_empty arange linspace logspace eye "

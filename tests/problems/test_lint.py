@@ -95,6 +95,7 @@ ONE_CHANGE = {
     "half-passes": [("1e-5}}", '1e-1, "error_multiple": 1e6}}')],
     "loose-tolerance": [("1e-5}}", "2e-3}}")],
     "inexact-reference": [forward("z = torch.lerp(x, y, 0.25); return z if z.dtype is torch.float64 else z + 0.01")],
+    "autocast": [forward("with torch.autocast('cuda'): z = torch.relu(x) + 2.0 * y\n        return z")],
     "open-choice": [forward("return torch.relu(x) + 2.0 * y * torch.round(x).topk(1)[1]")],
     "one-sign": [inputs("torch.rand(batch_size, dim)"), (LARGE, "")],
     "narrow-inputs": [inputs("3 + 1e-4 * torch.rand(batch_size, dim)")],

@@ -259,7 +259,7 @@ def _operation(node: fx.Node) -> str:
         return "constant"
     if node.target is operator.getitem:
         return "getitem"
-    name = getattr(node.target, "overloadpacket", node.target)
+    name = getattr(node.target, "overloadpacket", getattr(node.target, "__name__", node.target))
     return recurrent_layers.name_of(str(name))
 
 

@@ -37,6 +37,8 @@ def check_baseline(problem: Problem, reference: Reference) -> Iterator[LintFindi
         if not graph.nodes:
             yield LintFinding("untraced", f"workload {workload.name}: {graph.reason}")
             continue
+        if any(ops.name(node) == "_enter_autocast" for node in graph.nodes):
+            yield LintFinding("autocast", "forward computes in other dtypes under torch.autocast.")
         unknown = ops.unknown(graph)
         if unknown:
             yield LintFinding(

@@ -148,6 +148,12 @@ RULES: Mapping[str, LintRule] = {
         "A kernel may err as much as the reference itself does, so one that is that wrong passes.",
         "Compute in float32 or float64 inside forward, or give a dtype the reference is exact in.",
     ),
+    "autocast": LintRule(
+        _WARNING,
+        "The judge computes on a CPU, where torch.autocast of a GPU does nothing, and so do kernels; eager on a GPU is timed "
+        "with it.",
+        "Convert with .to(...) what is to be computed in fewer bits.",
+    ),
     "open-choice": LintRule(
         _WARNING,
         "A kernel that chooses otherwise is right, too, and may fail.",
