@@ -150,8 +150,7 @@ RULES: Mapping[str, LintRule] = {
     ),
     "autocast": LintRule(
         _WARNING,
-        "The judge computes on a CPU, where torch.autocast of a GPU does nothing, and so do kernels; eager on a GPU is timed "
-        "with it.",
+        "The judge computes on a CPU, where torch.autocast of a GPU does nothing; eager on a GPU is timed with it.",
         "Convert with .to(...) what is to be computed in fewer bits.",
     ),
     "open-choice": LintRule(
