@@ -34,6 +34,8 @@ def doubt(step: Step) -> str:
 
 def not_faster(state: State, step: Step) -> str:
     """Return why a kernel that passed is not the new best, "" if it is, or if the best was not measured."""
+    if step.candidate is not None and step.candidate == state.best:
+        return "the best kernel itself, unchanged"
     took, least = _latency_ms(step), _latency_ms(state.best_step)
     if least is None:
         return "" if took is not None else _by_estimate(state, step)

@@ -48,6 +48,15 @@ def test_the_sweep_is_one_more_step_and_its_kernel_becomes_the_best(sessions):
     assert sessions.go(session).seq == state.seq, "it is over"
 
 
+@pytest.mark.parametrize("executor", [ExecutorKind.GPU, ExecutorKind.CPU])
+def test_a_sweep_that_changes_nothing_promotes_nothing(sessions, executor):
+    sessions.made.us = lambda params: 40.0
+    state = sessions.go(begin(sessions, executor=executor, tune=True))
+    first, last = state.steps
+    assert (last.candidate, last.outcome, state.best) == (first.candidate, Outcome.KEPT, first.candidate)
+    assert last.note == "the best kernel itself, unchanged"
+
+
 def test_a_raised_budget_goes_on_with_the_proposer(sessions):
     session = begin(sessions)
     sessions.go(session)
