@@ -30,7 +30,7 @@ tracing = Later("cutegen_core.judge.reference_process.tracing")
 
 KERNELS = sorted((ROOT / "tests" / "data" / "kernels").glob("*.py"))
 UNTRACEABLE = {"values_decide_the_path"}
-NO_ATEN = {"input", "constant", "getitem"}
+NO_ATEN = {"input", "constant", "getitem", "_enter_autocast", "_exit_autocast"}
 IN_PLACE_ONLY = {"copy", "fill", "zero"}
 
 
