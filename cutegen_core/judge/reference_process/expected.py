@@ -16,10 +16,10 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from cutegen_core.judge.float8 import FLOAT8
 from cutegen_core.judge.reference_process.loading.live import Live, describe, out_of_memory, seed_torch
+from cutegen_core.judge.reference_process.modes.each_operation import EachOperation
 from cutegen_core.judge.reference_process.modes.other_choices import OtherChoices, is_open
 from cutegen_core.records.errors import ProblemError
 
@@ -27,6 +27,7 @@ _NARROWER = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, 
 
 _ROUNDING = 2.0**-24
 _SAME = 1e-6
+"""Difference, in relation to the largest, up to which two outputs in float64 are the same answer."""
 _PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "convolution")
 _WHOLE = ("floor", "ceil", "round", "trunc", "sign", "sgn")
 """Operations whose results are whole numbers, which no kernel rounds."""
@@ -191,19 +192,7 @@ def to_array(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[Any]]:
     return array
 
 
-class _Uncompiled(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Sees every operation; nothing compiles it."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Return that nothing compiles this: torch would import its compiler at the first call (a second)."""
-        return False
-
-
-class _Exact(_Uncompiled):  # type: ignore[no-untyped-call]
+class _Exact(EachOperation):  # type: ignore[no-untyped-call]
     """Replaces every narrower floating type that a reference asks for, such as by `.float()`, by float64.
 
     Otherwise a file that converts would be compared with rounded values and would seem to make no error of its own.
@@ -262,7 +251,7 @@ class _NotedExact(_Exact):  # type: ignore[no-untyped-call]
         return made
 
 
-class _Rounding(_Uncompiled):  # type: ignore[no-untyped-call]
+class _Rounding(EachOperation):  # type: ignore[no-untyped-call]
     """Multiplies the new float64 results of operations by random numbers within a rounding of float32 around one.
 
     Views, results written in place, and what is made of no floating tensor or gives whole numbers stay as they are.
@@ -382,7 +371,7 @@ def _overflows_8_bits(dtype: object, given: Sequence[object]) -> bool:
     if not isinstance(dtype, torch.dtype) or _name_of(dtype) not in FLOAT8:
         return False
     limit = FLOAT8[_name_of(dtype)].overflows_from
-    return any(isinstance(t, torch.Tensor) and bool((t.abs() >= limit).any()) for t in given)
+    return any(isinstance(t, torch.Tensor) and bool((t.double().abs() >= limit).any()) for t in given)
 
 
 def _name_of(dtype: torch.dtype) -> str:

@@ -37,8 +37,8 @@ def check_baseline(problem: Problem, reference: Reference) -> Iterator[LintFindi
         if not graph.nodes:
             yield LintFinding("untraced", f"workload {workload.name}: {graph.reason}")
             continue
-        if any(ops.name(node) == "_enter_autocast" for node in graph.nodes):
-            yield LintFinding("autocast", "forward computes in other dtypes under torch.autocast.")
+        if any(ops.name(node) == "_enter_autocast" and node.argument(0) != "cpu" for node in graph.nodes):
+            yield LintFinding("autocast", "forward computes in other dtypes on a GPU, under torch.autocast.")
         unknown = ops.unknown(graph)
         if unknown:
             yield LintFinding(

@@ -239,6 +239,8 @@ def test_what_8_bit_floats_make_of_too_much_is_left_open_within_a_reference_and_
     assert "8-bit floats of what is more than these hold" in doubts(within)[Values.HUGE]
     assert not doubts(within)[Values.CONSTANT]
     assert "8-bit" not in doubts(given)[Values.HUGE]
+    masked = expected.expect(derived.instantiate(source("(x > 0).to(torch.float8_e5m2).float() + x"), "here", 5))
+    assert (masked.why, masked.undefined) == ("", "")
 
 
 def test_a_problem_of_finite_numbers_has_no_special_values():

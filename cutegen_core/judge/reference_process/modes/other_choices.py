@@ -11,21 +11,26 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from cutegen_core.judge.reference_process.modes.each_operation import EachOperation
 
 _MULTIPLIED, _SUBTRACTED = "_euclidean_dist", "donot_use_mm_for_euclid_dist"
 """The operation by which `cdist` multiplies, and its mode that never does."""
-
-
-_OPEN = ("topk", "sort", "kthvalue", "median", "nanmedian", "mode", _MULTIPLIED)
+_OPEN = frozenset(
+    f"aten.{overload}"
+    for overload in (
+        "topk.default", "sort.default", "sort.stable", "kthvalue.default", "median.dim", "nanmedian.dim",
+        "mode.default", f"{_MULTIPLIED}.default",
+    )
+)  # fmt: skip
 
 
 def is_open(func: Callable[..., Any], kwargs: Mapping[str, Any] | None) -> bool:
     """Return whether PyTorch leaves open what an operation answers on some values."""
-    return func.__name__.partition(".")[0] in _OPEN and not (kwargs or {}).get("stable")
+    return str(func) in _OPEN and not (kwargs or {}).get("stable")
 
 
-class OtherChoices(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class OtherChoices(EachOperation):  # type: ignore[no-untyped-call]
     """Takes the first of equal elements, or the last one; distances are those of differences.
 
     Attributes:
@@ -33,14 +38,9 @@ class OtherChoices(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """
 
     def __init__(self, *, last: bool) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.met: set[str] = set()
         self._last = last
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Return that nothing compiles this: torch would import its compiler at the first call."""
-        return False
 
     def __torch_dispatch__(
         self,
