@@ -20,7 +20,7 @@ library_calls = Later("cutegen_core.evaluate.roofline.library_calls")
 graph_notes = Later("cutegen_core.propose.prompting.graph_notes")
 classify = Later("cutegen_core.propose.families.classify")
 
-FEW = 40
+FEW = 120
 L2_BYTES = 1 << 20
 
 
