@@ -128,6 +128,13 @@ BY_HAND = {"empty-output", "no-benchmark", "existing-refused", "existing-fails",
 existing kernel lies beside the text."""
 
 
+def test_a_reason_why_values_are_not_judged_is_said_once(worker: Worker) -> None:
+    tied = changed(forward("return torch.relu(x) + 2.0 * y * torch.round(x).topk(1)[1]"))
+    (found,) = (one for one in linted(tied, worker) if one.rule == "values-not-judged")
+    assert "constant, " in found.what
+    assert found.what.count("PyTorch leaves open which of equal elements topk takes") == 1
+
+
 def test_a_sound_problem_has_no_findings(worker: Worker) -> None:
     assert linted(changed(), worker) == ()
 

@@ -127,11 +127,15 @@ def _report_run(problem: Problem, reference: Reference, run: LintRun) -> Iterato
 
 
 def _report_values(reference: Reference) -> Iterator[LintFinding]:
-    """Yield a finding that lists the kinds of values on which kernels are not judged, each with its reason."""
+    """Yield a finding that lists the kinds of values on which kernels are not judged, with the reasons."""
     typical = reference.typical_workload()
     kinds = reference.find_derived(typical)
     judged = [kind.value for kind, doubt in kinds.items() if not doubt]
-    reasons = [f"{kind.value} ({doubt})" for kind, doubt in kinds.items() if doubt]
+    by_reason = dict[str, list[str]]()
+    for kind, doubt in kinds.items():
+        if doubt:
+            by_reason.setdefault(doubt, []).append(kind.value)
+    reasons = [f"{', '.join(names)} ({doubt})" for doubt, names in by_reason.items()]
     if reasons:
         what = (
             f"workload {typical.name}: kernels are also judged on {', '.join(judged) or 'no other'} values, but not on "
