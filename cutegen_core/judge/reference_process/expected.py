@@ -7,7 +7,7 @@ reduced-precision reductions are off.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,15 +15,16 @@ import numpy as np
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
-from torch.overrides import TorchFunctionMode
 
 from cutegen_core.judge.float8 import FLOAT8
 from cutegen_core.judge.reference_process.loading.live import Live, describe, out_of_memory, seed_torch
+from cutegen_core.judge.reference_process.modes.each_call import EachCall
 from cutegen_core.judge.reference_process.modes.each_operation import EachOperation
 from cutegen_core.judge.reference_process.modes.other_choices import OtherChoices, is_open
 from cutegen_core.records.errors import ProblemError
 
-_NARROWER = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+_FLOAT8 = {getattr(torch, name): one for name, one in FLOAT8.items()}
+_NARROWER = (torch.float32, torch.float16, torch.bfloat16, *_FLOAT8)
 
 _ROUNDING = 2.0**-24
 _SAME = 1e-6
@@ -88,7 +89,7 @@ def expect(live: Live) -> Expected:
     if [t.shape for t in exact] != [t.shape for t in declared]:
         return Expected(declared, None, "its shapes depend on the precision")
     undefined = noted.undefined
-    if noted.overflows8 and not any(_name_of(t.dtype) in FLOAT8 for t in declared):  # which are judged with either
+    if noted.overflows8 and not any(t.dtype in _FLOAT8 for t in declared):  # which are judged with either
         undefined = "the reference makes 8-bit floats of what is more than these hold"
     return Expected(declared, exact, undefined=undefined, chooses=noted.chooses)
 
@@ -135,7 +136,7 @@ def run_selected(live: Live, tensors: Mapping[str, torch.Tensor]) -> tuple[torch
 
 
 class OpenChoices(NamedTuple):
-    """What PyTorch leaves open, and an output depends on.
+    """Holds what PyTorch leaves open, and an output depends on.
 
     Attributes:
         what: it, in words.
@@ -162,8 +163,9 @@ def find_open_choices(live: Live, expected: Expected) -> OpenChoices | None:
         met |= choices.met
     if all(_is_same(one, other) for answer in answers for one, other in zip(answer, exact, strict=True)):
         return None
-    what = f"PyTorch leaves open which of equal elements {' and '.join(sorted(met - {'cdist'}))} takes"
-    return OpenChoices(what if met - {"cdist"} else "PyTorch leaves open how cdist computes", tuple(answers))
+    takers = " and ".join(sorted(met - {"cdist"}))
+    what = f"which of equal elements {takers} takes" if takers else "how cdist computes"
+    return OpenChoices(f"PyTorch leaves open {what}", tuple(answers))
 
 
 def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -198,17 +200,10 @@ class _Exact(EachOperation):  # type: ignore[no-untyped-call]
     Otherwise a file that converts would be compared with rounded values and would seem to make no error of its own.
     """
 
-    def __torch_dispatch__(
-        self,
-        func: Callable[..., object],
-        types: Sequence[type],
-        args: tuple[object, ...] = (),
-        kwargs: Mapping[str, object] | None = None,
-    ) -> object:
-        given = dict(kwargs or {})
-        if given.get("dtype") in _NARROWER:
-            given["dtype"] = torch.float64
-        return func(*args, **given)
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:  # noqa: ANN401
+        if kwargs.get("dtype") in _NARROWER:
+            kwargs = {**kwargs, "dtype": torch.float64}
+        return func(*args, **kwargs)
 
 
 class _NotedExact(_Exact):  # type: ignore[no-untyped-call]
@@ -228,16 +223,10 @@ class _NotedExact(_Exact):  # type: ignore[no-untyped-call]
         self.undefined, self.chooses, self.overflows8 = "", False, False
         self._narrow = narrow
 
-    def __torch_dispatch__(
-        self,
-        func: Callable[..., object],
-        types: Sequence[type],
-        args: tuple[object, ...] = (),
-        kwargs: Mapping[str, object] | None = None,
-    ) -> object:
-        made, name = super().__torch_dispatch__(func, types, args, kwargs), func.__name__.partition(".")[0]
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:  # noqa: ANN401
+        made, name = super().call(func, args, kwargs), func.__name__.partition(".")[0]
         self.chooses |= is_open(func, kwargs)
-        self.overflows8 |= _overflows_8_bits((kwargs or {}).get("dtype"), args[:1])
+        self.overflows8 |= _overflows_8_bits(kwargs.get("dtype"), args[0] if args else None)
         if name in _CONVERSIONS and isinstance(made, torch.Tensor):
             source = args[1 if made is args[0] else 0]  # copy_ has it second
             if isinstance(source, torch.Tensor) and not _can_hold(made.dtype, source):
@@ -265,21 +254,13 @@ class _Rounding(EachOperation):  # type: ignore[no-untyped-call]
         self._generator = torch.Generator().manual_seed(seed)
         self._in_products = in_products
 
-    def __torch_dispatch__(
-        self,
-        func: Callable[..., object],
-        types: Sequence[type],
-        args: tuple[object, ...] = (),
-        kwargs: Mapping[str, object] | None = None,
-    ) -> object:
-        made = func(*args, **(kwargs or {}))
-        schema = func._schema  # type: ignore[attr-defined]
-        name = func.__name__.partition(".")[0]
-        exact = name in _WHOLE or any(r.alias_info is not None for r in schema.returns)
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:  # noqa: ANN401
+        made, name = func(*args, **kwargs), func.__name__.partition(".")[0]
+        exact = name in _WHOLE or any(r.alias_info is not None for r in func._schema.returns)
         if exact or not any(_is_wide(given) for given in _tensors_of(args)):
             return made
         if self._in_products and name in _PRODUCTS and _is_wide(made):
-            terms = func(*(g.abs() if isinstance(g, torch.Tensor) else g for g in args), **(kwargs or {}))
+            terms = func(*(g.abs() if isinstance(g, torch.Tensor) else g for g in args), **kwargs)
             assert isinstance(made, torch.Tensor)
             assert isinstance(terms, torch.Tensor)
             return made + self._draw(made) * 2 * _ROUNDING * terms
@@ -296,7 +277,7 @@ class _Rounding(EachOperation):  # type: ignore[no-untyped-call]
         return 2 * torch.rand(like.shape, generator=self._generator, dtype=torch.float64) - 1
 
 
-class _SelectedKeys(TorchFunctionMode):
+class _SelectedKeys(EachCall):
     """Computes `scaled_dot_product_attention` by its formula, from the keys that the mask leaves.
 
     Attributes:
@@ -307,17 +288,11 @@ class _SelectedKeys(TorchFunctionMode):
         super().__init__()
         self.met = False
 
-    def __torch_function__(
-        self,
-        func: Callable[..., object],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> object:
+    def call(self, func: Callable[..., object], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
         if func is not scaled_dot_product_attention:
-            return func(*args, **(kwargs or {}))
+            return func(*args, **kwargs)
         self.met = True
-        return _attend(*args, **(kwargs or {}))
+        return _attend(*args, **kwargs)
 
 
 def _attend(
@@ -366,16 +341,11 @@ def _can_hold(dtype: torch.dtype, numbers: torch.Tensor) -> bool:
     return bool(((numbers > -most - 1) & (numbers < most)).all())
 
 
-def _overflows_8_bits(dtype: object, given: Sequence[object]) -> bool:
+def _overflows_8_bits(dtype: object, source: object) -> bool:
     """Return whether a conversion to this dtype is one to 8-bit floats, of numbers beyond the largest."""
-    if not isinstance(dtype, torch.dtype) or _name_of(dtype) not in FLOAT8:
+    if dtype not in _FLOAT8 or not isinstance(source, torch.Tensor):
         return False
-    limit = FLOAT8[_name_of(dtype)].overflows_from
-    return any(isinstance(t, torch.Tensor) and bool((t.double().abs() >= limit).any()) for t in given)
-
-
-def _name_of(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
+    return bool((source.double().abs() >= _FLOAT8[dtype].overflows_from).any())
 
 
 def _squares(name: str, made: object, args: tuple[object, ...]) -> float:

@@ -75,10 +75,11 @@ class Cost:
 
 @dataclass(frozen=True)
 class Forward:
-    """Holds what one forward does: its operations in order, and their cost."""
+    """Holds what one forward does: its operations in order, their cost, and whether PyTorch leaves one a choice."""
 
     cost: Cost
     calls: tuple[ForwardCall, ...] = ()
+    chooses: bool = False
 
     def does_as(self, other: Forward) -> bool:
         """Return whether both do the same operations, and this one broadcasts nothing that the other does not."""
@@ -168,7 +169,11 @@ class _Search:
         return found if self._leaves_open(base) else [one for one in found if not self._leaves_open(one)]
 
     def _leaves_open(self, one: Workload) -> bool:
-        return self._probe.leaves_open(self._text(one.sizes), self._origin, one.values)
+        text = self._text(one.sizes)
+        known = self._tried.get(text)
+        if isinstance(known, Forward) and not known.chooses:
+            return False
+        return self._probe.leaves_open(text, self._origin, one.values)
 
     def _own(self) -> Cost | ProblemError:
         """Return the cost at the file's own sizes, or the error; a file that fails there may still run small."""

@@ -32,7 +32,6 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from cutegen_core.judge.reference_process.loading.fake_modules import converted_anew
@@ -45,8 +44,10 @@ from cutegen_core.judge.reference_process.loading.live import (
     tensor_spec,
 )
 from cutegen_core.judge.reference_process.modes import recurrent_layers
+from cutegen_core.judge.reference_process.modes.each_operation import EachOperation
 from cutegen_core.judge.reference_process.modes.every_slice import EverySlice
 from cutegen_core.judge.reference_process.modes.in_other_words import InOtherWords
+from cutegen_core.judge.reference_process.modes.other_choices import is_open
 from cutegen_core.judge.reference_process.reduction import Cost, Forward, ForwardCall
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
@@ -98,24 +99,27 @@ def forward_of(live: Live) -> Forward:
     counting = FlopCounterMode(display=False, custom_mapping=recurrent_layers.flops_of())
     with counting as flops, _ElementCounter() as counter, EverySlice():
         signature_of(live)
-    return Forward(Cost(elements + counter.elements, int(flops.get_total_flops())), tuple(counter.calls))
+    cost = Cost(elements + counter.elements, int(flops.get_total_flops()))
+    return Forward(cost, tuple(counter.calls), counter.chooses)
 
 
-class _ElementCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Adds up the elements of every computed tensor, of which views have none, and lists the calls."""
+class _ElementCounter(EachOperation):  # type: ignore[no-untyped-call]
+    """Adds up the elements of every computed tensor, of which views have none, lists the calls, and notes choices."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.elements = 0
         self.calls: list[ForwardCall] = []
+        self.chooses = False
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
-        result = func(*args, **(kwargs or {}))
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:  # noqa: ANN401
+        result = func(*args, **kwargs)
+        self.chooses |= is_open(func, kwargs)
         results = [one for one in pytree.tree_leaves(result) if isinstance(one, torch.Tensor)]
         if not func.is_view:
             self.elements += sum(one.numel() for one in results)
         extents = tuple(extent for one in results for extent in one.shape)
-        self.calls.append(ForwardCall(str(func), _repeated(func, args, kwargs or {}, result), extents))
+        self.calls.append(ForwardCall(str(func), _repeated(func, args, kwargs, result), extents))
         return result
 
 

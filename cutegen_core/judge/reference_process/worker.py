@@ -29,13 +29,7 @@ from cutegen_core.judge.reference_process import (
 from cutegen_core.judge.reference_process.derived_inputs import Drawn, draw_derived
 from cutegen_core.judge.reference_process.derived_values import Basis
 from cutegen_core.judge.reference_process.drawing import widen
-from cutegen_core.judge.reference_process.expected import (
-    Expected,
-    expect,
-    find_open_choices,
-    run,
-    run_rounded,
-)
+from cutegen_core.judge.reference_process.expected import Expected, expect, find_open_choices, run, run_rounded
 from cutegen_core.judge.reference_process.file_process import FileReply, receive_request, send_reply
 from cutegen_core.judge.reference_process.loading.known_values import needs_values
 from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate, out_of_memory

@@ -177,7 +177,7 @@ def test_a_refusal_names_the_line_of_the_file() -> None:
 
 
 def test_more_kernels_than_a_file_may_hold_are_not_in_the_playbook() -> None:
-    """Of a whole network, say: no session begins on kernels that would be refused."""
+    """Refuse what no session could go on with, such as the kernels of a whole network."""
     traced, signature = graph("aten.cumsum", 1)
     scans = tuple(Node(f"y{k}", "aten.cumsum", (Ref(f"y{k - 1}" if k else "y"), 1), {}, (8, 64), "float32")
                   for k in range(256))  # fmt: skip

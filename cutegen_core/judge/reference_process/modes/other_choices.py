@@ -6,7 +6,7 @@ NaN of what is infinite, or subtract.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -25,9 +25,9 @@ _OPEN = frozenset(
 )  # fmt: skip
 
 
-def is_open(func: Callable[..., Any], kwargs: Mapping[str, Any] | None) -> bool:
+def is_open(func: Any, kwargs: Mapping[str, Any]) -> bool:  # noqa: ANN401 - an overload
     """Return whether PyTorch leaves open what an operation answers on some values."""
-    return str(func) in _OPEN and not (kwargs or {}).get("stable")
+    return str(func) in _OPEN and not kwargs.get("stable")
 
 
 class OtherChoices(EachOperation):  # type: ignore[no-untyped-call]
@@ -42,29 +42,20 @@ class OtherChoices(EachOperation):  # type: ignore[no-untyped-call]
         self.met: set[str] = set()
         self._last = last
 
-    def __torch_dispatch__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> object:
-        given = dict(kwargs or {})
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:  # noqa: ANN401
+        if not is_open(func, kwargs):
+            return func(*args, **kwargs)
         name = func.__name__.partition(".")[0]
-        if not is_open(func, given):
-            return func(*args, **given)
         self.met.add("cdist" if name == _MULTIPLIED else name)
         if name == _MULTIPLIED:
             return torch.cdist(args[0], args[1], compute_mode=_SUBTRACTED)
         if name == "topk":
-            return self._topk(*args, **given)
+            return self._topk(*args, **kwargs)
         if name == "sort":
-            return self._sort(*args, **given)
-        made = func(*args, **given)
-        if isinstance(made, Tensor):
-            return made
-        given.pop("k", None)
-        return self._ranked(made, args[0], *args[2 if name == "kthvalue" and len(args) > 1 else 1 :], **given)
+            return self._sort(*args, **kwargs)
+        if name == "kthvalue":
+            return self._kthvalue(*args, **kwargs)
+        return self._elsewhere(func(*args, **kwargs), *args, **kwargs)
 
     def _sort(
         self, x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None
@@ -76,25 +67,25 @@ class OtherChoices(EachOperation):  # type: ignore[no-untyped-call]
         return x.gather(dim, order), order
 
     def _topk(
-        self,
-        x: Tensor,
-        k: int,
-        dim: int = -1,
-        largest: bool = True,
-        sorted: bool = True,
-    ) -> tuple[Tensor, Tensor]:
+        self, x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
         if x.dim() == 0:
             return torch.topk(x, k)
         values, order = self._sort(x, dim, largest)
         return values.narrow(dim, 0, k), order.narrow(dim, 0, k)
 
-    def _ranked(self, made: Sequence[Tensor], x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-        """Return what `kthvalue`, `median` or `mode` found, with the place of another element that is equal."""
-        values, places = made
+    def _kthvalue(self, x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+        return self._elsewhere(torch.kthvalue(x, k, dim, keepdim), x, dim, keepdim)
+
+    def _elsewhere(
+        self, found: Sequence[Tensor], x: Tensor, dim: int = -1, keepdim: bool = False
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """Return the values that `kthvalue`, `median` or `mode` found, with places of the first or last equal ones."""
+        values, places = found
         if x.dim() == 0:
             return values, places
         sought = values if keepdim else values.unsqueeze(dim)
         equal = (x == sought) | (x.isnan() & sought.isnan() if x.is_floating_point() else False)
         equal = equal.flip(dim) if self._last else equal
-        found = equal.int().argmax(dim, keepdim=keepdim)
-        return values, x.shape[dim] - 1 - found if self._last else found
+        places = equal.int().argmax(dim, keepdim=keepdim)
+        return values, x.shape[dim] - 1 - places if self._last else places

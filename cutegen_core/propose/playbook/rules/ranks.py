@@ -43,6 +43,8 @@ _MOST_RANKS = 16
 _FINEST_SHARE = 10_000
 _MOSTLY_DIFFERENT, _LONG = "float32", "int64"
 _SHORT_WHOLE = ("int32", "int16", "int8", "uint8", "bool")
+_LAST_NAN = "{0} != {0} ? 2147483647L - {1} : {1}"
+"""A position; that of NaN counts from the end, so that the last one ranks highest."""
 
 
 def _topk(call: OperationCall) -> dict[str, Value]:
@@ -247,9 +249,6 @@ def _extreme_so_far(kind: str) -> Callable[[OperationCall], dict[str, Value]]:
         return {name: found, f"{name}[1]": compute(LOW_HALF, scanned("max", ranks, call), dtype="int64")}
 
     return results
-
-
-_LAST_NAN = "{0} != {0} ? 2147483647L - {1} : {1}"
 
 
 def _largest_of_windows(rank: int) -> Callable[[OperationCall], dict[str, Value]]:
