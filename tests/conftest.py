@@ -83,7 +83,7 @@ in turn: the sums of both groups are about equal."""
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("workbench")
-    group.addoption("--thorough", action="store_true", help="run the tests marked thorough, too: docs/testing.md")
+    group.addoption("--thorough", action="store_true", help="run the thorough tests, too: docs/thorough-tests.md")
     group.addoption("--fresh", action="store_true", help="use no build of an earlier run, and keep none")
 
 
