@@ -33,6 +33,7 @@ from cutegen_core.judge.reference_process.expected import (
 )
 from cutegen_core.judge.reference_process.input_structure import InputStructure
 from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate
+from cutegen_core.judge.reference_process.modes.finite_constants import FiniteConstants
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import SPECIAL_VALUES, WHOLE_VALUES, TensorRole, Values
 
@@ -117,7 +118,7 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
         again += (run_rounded(drawn.live, drawn.live.tensors, n, in_products=True) for n in moved)
         stand_ins = tuple(run_exact(drawn.live, tensors) for tensors in drawn.stand_ins)
         selected = run_selected(drawn.live, drawn.live.tensors) if values in SPECIAL_VALUES else None
-        excused = values not in SPECIAL_VALUES and _is_excused(drawn.live, expected.exact)
+        excused = values not in SPECIAL_VALUES and has_own_specials(drawn.live, expected.exact)
         open_ones = find_open_choices(drawn.live, expected)
     except Exception as error:
         raise ProblemError(describe(error, drawn.live.origin)) from error
@@ -201,12 +202,18 @@ def _sum_error(live: Live) -> float:
     return float(longest**0.5 * _SUM_EPS)
 
 
-def _is_excused(live: Live, exact: Iterable[torch.Tensor]) -> bool:
-    """Return whether infinities and NaN in the outputs come only from those that the file itself gives its inputs."""
+def has_own_specials(live: Live, exact: Iterable[torch.Tensor]) -> bool:
+    """Return whether infinities and NaN in the outputs come only from those of the file: of its inputs and constants.
+
+    Args:
+        exact: the outputs in float64.
+    """
     if _are_finite(exact):
         return False
     finite = {name: replace_special(t) if t.is_floating_point() else t for name, t in live.tensors.items()}
-    return _are_finite(run_exact(live, finite))
+    with FiniteConstants():
+        outputs = run_exact(live, finite)
+    return _are_finite(outputs)
 
 
 def _are_finite(tensors: Iterable[torch.Tensor]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import torch
 
 from cutegen_core.judge.reference_process import values
+from cutegen_core.judge.reference_process.derived_values import has_own_specials
 from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.expected import Expected, expect, find_open_choices, run, to_array
 from cutegen_core.judge.reference_process.lint_runs import Array, Facts, ObservedInput, ObservedOutput
@@ -57,7 +58,8 @@ def gather(source: str, origin: str, drawn: Values, *, relaxed: bool) -> Facts:
         for name, tensor in given.items()
     )  # fmt: skip
     left_open = find_open_choices(instantiate(), expected)
-    return Facts(inputs, outputs, layers, expected.why, relaxed, left_open.what if left_open else "")
+    own_specials = expected.exact is not None and has_own_specials(instantiate(), expected.exact)
+    return Facts(inputs, outputs, layers, expected.why, relaxed, left_open.what if left_open else "", own_specials)
 
 
 class _Tries:

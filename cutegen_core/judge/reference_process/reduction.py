@@ -11,6 +11,8 @@
    numbers inside of classes, where it makes the file cheaper.
 5. Only sizes count at which the file does the same operations and broadcasts nothing else, where there are such.
 6. A step counts only after `SourceProbe` has run the reduced source on fake tensors and, for the chosen ones, for real.
+7. A file that takes seconds to follow (a loop over a long sequence) is tried at its smallest sizes first, and each kind
+   of search has a share of the time.
 
 Names of sizes do not matter. This module needs no torch: the caller provides the probe.
 """
@@ -73,6 +75,10 @@ class Cost:
         return self.elements <= other.elements and self.flops <= other.flops
 
 
+class LongForwardError(ProblemError):
+    """The forward does more operations at the file's own sizes than can be followed."""
+
+
 @dataclass(frozen=True)
 class Forward:
     """Holds what one forward does: its operations in order, their cost, and whether PyTorch leaves one a choice."""
@@ -117,7 +123,9 @@ class SourceProbe(Protocol):
 EMULATOR = Cost(elements=120_000, flops=4_000_000)
 CORRECTNESS = Cost(elements=4_000_000, flops=1_000_000_000)
 
-_SECONDS = 25.0
+_SECONDS, _SLOW_SECONDS = 25.0, 45.0
+"""Processor time for the search, and for that of a file that takes `_SLOW` seconds at its own sizes."""
+_SLOW = 2.0
 _CAPS = (4099, 2053, 1021, 509, 251, 127, 61, 31, 17, 13, 11, 7, 5, 3)
 _TILES = (32, 16, 8, 4)
 _SMALL_TILES = _TILES[2:]
@@ -140,7 +148,8 @@ class _Search:
         self._source, self._origin, self._probe = source, origin, probe
         self._all = problem_source.find_size_slots(problem_source.parse(source, origin))
         self._slots: Mapping[str, SizeSlot] = {name: slot for name, slot in self._all.items() if not slot.inside}
-        self._deadline = time.monotonic() + _SECONDS
+        self._slow = False  # a forward takes long to follow at the file's own sizes
+        self._end = self._deadline = time.process_time() + _SECONDS
         self._tried: dict[str, Forward | ProblemError] = {}
         self._pattern: Forward | None = None  # what every reduction has to do
         self._evenly = False  # whether four has to divide every dimension that it divides in the pattern
@@ -149,6 +158,8 @@ class _Search:
 
     def workloads(self) -> tuple[Workload, ...]:
         own = self._own()
+        if isinstance(own, LongForwardError):
+            raise own
         if isinstance(own, Cost) and own.within(EMULATOR):
             self._probe.run(self._source, self._origin, Values.GIVEN)
             base: Mapping[str, SizeValue] = {}
@@ -177,10 +188,14 @@ class _Search:
 
     def _own(self) -> Cost | ProblemError:
         """Return the cost at the file's own sizes, or the error; a file that fails there may still run small."""
+        start = time.process_time()
         try:
             return self._cost({})
         except ProblemError as error:
             return error
+        finally:
+            if time.process_time() - start > _SLOW:
+                self._slow, self._end = True, start + _SLOW_SECONDS
 
     def _as_given(self) -> Forward | None:
         """Return what the file does at its own sizes, if it runs."""
@@ -190,11 +205,15 @@ class _Search:
     def _small(self, own: Cost | ProblemError) -> Mapping[str, SizeValue]:
         """Return small sizes at which the file does what it does at its own, or at any if there are none such."""
         pattern = self._as_given()
-        for search in (self._search, self._search_inside):
-            for self._pattern in (pattern, None) if pattern else (None,):
-                found = search(own)
-                if found is not None:
-                    return found
+        patterns = (pattern, None) if pattern else (None,)
+        ways = [(search, pattern) for search in (self._search, self._search_inside) for pattern in patterns]
+        for left, (search, self._pattern) in zip(range(len(ways), 0, -1), ways, strict=True):
+            now = time.process_time()
+            self._deadline = now + (self._end - now) / (left if self._slow else 1)
+            found = search(own)
+            if found is not None:
+                self._deadline = self._end
+                return found
         raise own if isinstance(own, ProblemError) else self._too_large(own)
 
     def _search_inside(self, own: Cost | ProblemError) -> Mapping[str, SizeValue] | None:
@@ -324,12 +343,19 @@ class _Search:
         """Shrink all numbers at once, under a falling cap; of those in classes, equal ones are one size."""
         inside = any(slot.inside for slot in self._slots.values())
         for groups in (self._groups(shared=shared) for shared in ((True,) if inside else (False, True))):
-            for cap in _CAPS:
+            largest = None
+            for cap in reversed(_CAPS) if self._slow else _CAPS:
                 targets = {g: t for g, t in style(groups, cap).items() if t < g.value}
                 if targets and self._fits(targets, budget):
-                    return self._sizes(targets)
-                if targets and self._cheaper(targets, self._closest):
+                    largest = targets
+                    if not self._slow:
+                        break
+                elif largest:
+                    break
+                elif targets and self._cheaper(targets, self._closest):
                     self._closest = targets
+            if largest:
+                return self._sizes(largest)
         return None
 
     def _descent(self, budget: Cost, start: Targets | None = None) -> Mapping[str, SizeValue] | None:
@@ -380,8 +406,8 @@ class _Search:
     def _cost(self, sizes: Mapping[str, SizeValue]) -> Cost:
         text = self._text(sizes)
         if text not in self._tried:
-            if time.monotonic() > self._deadline:
-                raise ProblemError(f"{self._origin}: no small enough sizes found within {_SECONDS:g} s.")
+            if time.process_time() > self._deadline:
+                raise ProblemError(f"{self._origin}: no small enough sizes found in time.")
             try:
                 self._tried[text] = self._probe.forward(text, self._origin)
             except ProblemError as error:
@@ -430,8 +456,9 @@ class _Search:
                 f"{self._origin}: cannot be reduced for the emulator: none of the sizes tried that are small enough "
                 f"runs. The last one: {str(self._refused).removeprefix(f'{self._origin}: ')}"
             )
+        slow = "its forward takes seconds to follow at its own sizes; " if self._slow else ""
         return ProblemError(
-            f"{self._origin}: cannot be reduced for the emulator: the smallest variant that runs has "
+            f"{self._origin}: cannot be reduced for the emulator: {slow}the smallest variant that runs has "
             f"{least.elements:,} elements and {least.flops:,} floating-point operations (at most "
             f"{EMULATOR.elements:,} and {EMULATOR.flops:,}). Sizes that the model computes stay as they are: give the "
             f"file a WORKLOADS, or take its sizes from module-level names."

@@ -48,7 +48,7 @@ from cutegen_core.judge.reference_process.modes.each_operation import EachOperat
 from cutegen_core.judge.reference_process.modes.every_slice import EverySlice
 from cutegen_core.judge.reference_process.modes.in_other_words import InOtherWords
 from cutegen_core.judge.reference_process.modes.other_choices import is_open
-from cutegen_core.judge.reference_process.reduction import Cost, Forward, ForwardCall
+from cutegen_core.judge.reference_process.reduction import Cost, Forward, ForwardCall, LongForwardError
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
 from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
@@ -62,6 +62,8 @@ _COMPOSED = (
 )  # fmt: skip
 _REPEATED = {"expand": 0, "addmm": 0, "baddbmm": 0, "copy_": 1}
 """Operations that are not pointwise, and the operand that they repeat where it is 1."""
+_MOST_CALLS = 20_000
+"""How many operations of one forward are followed: each takes a fifth of a millisecond."""
 _WITH_LINES: Mapping[str, Any] = (
     {"record_stack_traces": True} if "record_stack_traces" in inspect.signature(make_fx).parameters else {}
 )
@@ -84,6 +86,8 @@ def signature_of(live: Live) -> Signature:
     try:
         with recurrent_layers.WholeRecurrentLayers():
             outputs = live.call({name: t.clone() for name, t in live.tensors.items()})
+    except LongForwardError:
+        raise
     except Exception as error:
         raise ProblemError(describe(error, live.origin)) from error
     return Signature(live.specs(), output_specs(outputs, live.origin), dict(live.scalars))
@@ -93,11 +97,11 @@ def forward_of(live: Live) -> Forward:
     """Return what one forward does.
 
     Raises:
-        ProblemError: the forward failed.
+        ProblemError: the forward failed, or does more than 20,000 operations.
     """
     elements = sum(t.numel() for t in live.tensors.values())
     counting = FlopCounterMode(display=False, custom_mapping=recurrent_layers.flops_of())
-    with counting as flops, _ElementCounter() as counter, EverySlice():
+    with counting as flops, _ElementCounter(live.origin) as counter, EverySlice():
         signature_of(live)
     cost = Cost(elements + counter.elements, int(flops.get_total_flops()))
     return Forward(cost, tuple(counter.calls), counter.chooses)
@@ -106,8 +110,9 @@ def forward_of(live: Live) -> Forward:
 class _ElementCounter(EachOperation):  # type: ignore[no-untyped-call]
     """Adds up the elements of every computed tensor, of which views have none, lists the calls, and notes choices."""
 
-    def __init__(self) -> None:
+    def __init__(self, origin: str) -> None:
         super().__init__()
+        self._origin = origin
         self.elements = 0
         self.calls: list[ForwardCall] = []
         self.chooses = False
@@ -120,6 +125,11 @@ class _ElementCounter(EachOperation):  # type: ignore[no-untyped-call]
             self.elements += sum(one.numel() for one in results)
         extents = tuple(extent for one in results for extent in one.shape)
         self.calls.append(ForwardCall(str(func), _repeated(func, args, kwargs, result), extents))
+        if len(self.calls) > _MOST_CALLS:
+            raise LongForwardError(
+                f"{self._origin}: its forward does more than {_MOST_CALLS:,} operations, in a loop over a size "
+                f"maybe: give it smaller ones."
+            )
         return result
 
 

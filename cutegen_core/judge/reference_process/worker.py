@@ -27,7 +27,7 @@ from cutegen_core.judge.reference_process import (
     values,
 )
 from cutegen_core.judge.reference_process.derived_inputs import Drawn, draw_derived
-from cutegen_core.judge.reference_process.derived_values import Basis
+from cutegen_core.judge.reference_process.derived_values import Basis, has_own_specials
 from cutegen_core.judge.reference_process.drawing import widen
 from cutegen_core.judge.reference_process.expected import Expected, expect, find_open_choices, run, run_rounded
 from cutegen_core.judge.reference_process.file_process import FileReply, receive_request, send_reply
@@ -193,9 +193,9 @@ class _TorchProbe:
             outputs = run(live, {name: t.clone() for name, t in live.tensors.items()})
         except Exception as error:
             raise ProblemError(describe(error, origin)) from error
-        for output in outputs:
-            if output.is_floating_point() and not bool(torch.isfinite(widen(output)).all()):
-                raise ProblemError(f"{origin}: gives NaN or Inf on {drawn.value} inputs.")
+        floats = [widen(output) for output in outputs if output.is_floating_point()]
+        if not (all(bool(torch.isfinite(t).all()) for t in floats) or _has_own_specials(live)):
+            raise ProblemError(f"{origin}: gives NaN or Inf on {drawn.value} inputs.")
 
     def leaves_open(self, source: str, origin: str, drawn: Values) -> bool:
         live = values.instantiate_drawn(source, origin, drawn)
@@ -203,6 +203,11 @@ class _TorchProbe:
             return find_open_choices(live, expect(live)) is not None
         except Exception as error:
             raise ProblemError(describe(error, origin)) from error
+
+
+def _has_own_specials(live: Live) -> bool:
+    exact = expect(live).exact
+    return exact is not None and has_own_specials(live, exact)
 
 
 def _is_usable(source: str, origin: str, drawn: Values) -> bool:

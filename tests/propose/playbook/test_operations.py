@@ -298,6 +298,14 @@ def test_a_step_of_a_recurrent_network_is_right(name: str, shared: SharedTools, 
     assert_right(made, (first,), made.workloads[:2], shared, tmp_path)
 
 
+def test_a_size_that_only_results_have_is_theirs(shared: SharedTools, tmp_path: Path) -> None:
+    """A plan knows it by the result's shape, where no input and no number of the module has it."""
+    image = "F.interpolate(x[None, None], size=(K, 2 * K), mode='bilinear', align_corners=True)[0]"
+    forward = f"{image}, x[:, :1] * torch.arange(K)"
+    made = problem(forward, {"N": 12, "K": 24}, {"N": 7, "K": 9}, x="torch.randn(N, N)")
+    assert_right(made, variants_of(made, shared, tmp_path)[-1:], made.workloads, shared, tmp_path)
+
+
 def test_parts_of_which_nothing_is_left_are_not_launched(shared: SharedTools, tmp_path: Path) -> None:
     results = (
         "torch.cat((x, y), 1)[:, 3:-2] * 2, torch.diagonal(x + y, -3), torch.cumsum(x, 1)[:, 1:-1], x + 1, "

@@ -18,7 +18,7 @@ from itertools import product
 from cutegen_core.propose.playbook.values import NotInPlaybook, Sized, SizedFloat, SizedInt
 from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Graph, Node, Operand
-from cutegen_core.records.problem import Signature
+from cutegen_core.records.problem import Signature, TensorSpec
 
 Traced = tuple[Graph, Signature]
 """A reference at one workload."""
@@ -90,7 +90,8 @@ class _PlanNames:
     """The numbers that a plan knows by name."""
 
     def __init__(self, signatures: Sequence[Signature]) -> None:
-        self._dimensions = _common([dict(_dimensions(s)) for s in signatures])
+        self._dimensions = _common([dict(_dimensions(s.inputs)) for s in signatures])
+        self._of_outputs = _common([dict(_dimensions(s.outputs)) for s in signatures])
         self._known = {**self._dimensions, **_common([dict(s.scalars) for s in signatures])}
         self._found: dict[tuple[type[Sized], _Numbers], SizedInt | SizedFloat] = {}
 
@@ -127,6 +128,7 @@ class _PlanNames:
             yield from (text for text, share in _shares(name, own) if share == values)
         if 1 in values and min(values) == 1:
             yield from self._at_least_one(values)
+        yield from (name for name, own in self._of_outputs.items() if own == values)
 
     @cached_property
     def _wholes(self) -> Sequence[tuple[_Numbers, str]]:
@@ -216,8 +218,8 @@ def _as_one(text: str) -> str:
     return text if " " not in text or text.startswith("(") else f"({text})"
 
 
-def _dimensions(signature: Signature) -> Iterator[tuple[str, int]]:
-    for tensor in signature.inputs:
+def _dimensions(tensors: Sequence[TensorSpec]) -> Iterator[tuple[str, int]]:
+    for tensor in tensors:
         yield from ((f"{tensor.name}.shape[{i}]", size) for i, size in enumerate(tensor.shape))
 
 

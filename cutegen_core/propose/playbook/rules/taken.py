@@ -45,9 +45,12 @@ def _take_along(call: OperationCall) -> Value:
     if not axes or len(x.dims) != len(places.dims):
         raise not_in_playbook("'take_along_dim' of what is flattened, or of other ranks")
     (axis,) = (a % len(x.dims) for a in axes)
-    dims = broadcast([x, places])
-    x = expand(x, (*dims[:axis], x.dims[axis], *dims[axis + 1 :]))
-    return along(x, axis, expand(places, (*dims[:axis], places.dims[axis], *dims[axis + 1 :])))
+    before, after = (
+        broadcast([Value(one.dims[part], one.dtype) for one in (x, places)])
+        for part in (slice(axis), slice(axis + 1, None))
+    )
+    x = expand(x, (*before, x.dims[axis], *after))
+    return along(x, axis, expand(places, (*before, places.dims[axis], *after)))
 
 
 def _index(call: OperationCall) -> Value:

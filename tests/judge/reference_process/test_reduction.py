@@ -1,0 +1,90 @@
+"""How sizes shrink where following a forward takes long, and what own infinities of a file are."""
+
+import re
+
+import pytest
+
+from cutegen_core.judge.reference_process import reduction
+from cutegen_core.judge.reference_process.reduction import EMULATOR, Cost, Forward, ForwardCall, LongForwardError
+from tests.later import Later
+
+torch = Later("torch")
+live = Later("cutegen_core.judge.reference_process.loading.live")
+tracing = Later("cutegen_core.judge.reference_process.tracing")
+derived_values = Later("cutegen_core.judge.reference_process.derived_values")
+expected = Later("cutegen_core.judge.reference_process.expected")
+
+SOURCE = """
+steps, width, inner = 4096, 512, 64
+class Model:
+    pass
+def get_inputs():
+    pass
+"""
+
+
+class Looping:
+    """A probe of a file whose forward has one operation a step, and takes as many seconds of a played clock."""
+
+    def __init__(self) -> None:
+        self.now, self.steps = 0.0, []
+
+    def clock(self):
+        return self.now
+
+    def forward(self, source, origin):
+        steps, width, inner = map(int, re.search(r"= (\d+), (\d+), (\d+)", source).groups())
+        self.steps.append(steps)
+        self.now += steps / 400
+        return Forward(Cost(steps * width, inner), (ForwardCall("step", frozenset(), (width,)),) * steps)
+
+    def run(self, source, origin, values):
+        pass
+
+    def leaves_open(self, source, origin, values):
+        return False
+
+
+def test_a_long_loop_is_tried_at_few_steps_first(monkeypatch):
+    probe = Looping()
+    monkeypatch.setattr(reduction.time, "process_time", probe.clock)
+    found = reduction.derive(SOURCE, "here", probe)
+    assert probe.now < reduction._SLOW_SECONDS + 11, "no longer than the time for it, and one step more"
+    small = {"steps": 4096, "width": 512, **found[0].sizes}
+    assert 2 < small["steps"] * small["width"] <= EMULATOR.elements
+    assert probe.steps[1] < 10, "the smallest sizes come first"
+
+
+def test_a_forward_without_end_is_refused_by_its_number_of_operations(monkeypatch):
+    monkeypatch.setattr(tracing, "_MOST_CALLS", 100)
+    source = (
+        "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        for k in range(COUNT):\n"
+        "            x = x + 1\n        return x\ndef get_inputs():\n    return [torch.rand(64)]\n"
+    )
+    assert len(tracing.forward_of(live.instantiate(source.replace("COUNT", "90"), "here")).calls) <= 100
+    with pytest.raises(LongForwardError, match=r"here: its forward does more than 100 operations.*smaller"):
+        tracing.forward_of(live.instantiate(source.replace("COUNT", "101"), "here"))
+
+
+@pytest.mark.parametrize(
+    ("forward", "own"),
+    [
+        ("x.masked_fill(x > 0, float('-inf'))", True),
+        ("torch.full((8, 8), float('-inf')).triu(1) + x", True),
+        ("torch.where(x > 0, x, torch.tensor(float('nan')))", True),
+        ("torch.logsumexp(x.masked_fill(x < 9, -float('inf')), -1)", True),
+        ("torch.cat([x, y], 1)", True),
+        ("torch.log(x)", False),
+        ("x / 0", False),
+        ("torch.log(x).masked_fill(x > 0, float('-inf'))", False),
+        ("x + 1", False),
+    ],
+)
+def test_infinities_and_nan_are_the_files_own_where_it_writes_or_draws_them(forward, own):
+    source = (
+        "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x, y):\n"
+        f"        return {forward}\ndef get_inputs():\n"
+        "    return [torch.randn(8, 8), torch.full((8, 8), float('inf'))]\n"
+    )
+    one = live.instantiate(source, "here")
+    assert derived_values.has_own_specials(one, expected.expect(one).exact) is own
