@@ -167,7 +167,9 @@ class Parameters:
         return Nested(f"make_shape({', '.join(extents)})", f"make_stride({', '.join(strides)})")
 
     def _extent(self, extent: Extent) -> str:
-        return f"Int<{extent.text}>{{}}" if extent.text.isdigit() else self.number("extent", extent.text, "int")
+        if extent.text.isdigit():
+            return f"Int<{extent.text}>{{}}"
+        return self.number("extent", extent.text, "int" if extent.fits_int else "long")
 
     def _stride(self, stride: Extent, wanted: str) -> str:
         if stride.text in ("0", "1"):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_core.kernel import kernel_file
-from cutegen_core.propose.playbook import NotInPlaybook, Variant, cover, menu, propose, redirect
+from cutegen_core.propose.playbook import NotInPlaybook, Target, Variant, cover, menu, propose, redirect
 from cutegen_core.propose.playbook.proposer import PlaybookProposer
 from cutegen_core.propose.port import Attempt, Declined, Finished, Proposal, ProposalRequest, WantsStudy
 from cutegen_core.records.candidate import Author, Candidate
@@ -183,6 +183,17 @@ def test_more_kernels_than_a_file_may_hold_are_not_in_the_playbook() -> None:
                   for k in range(256))  # fmt: skip
     with pytest.raises(NotInPlaybook, match=r"do not fit into one kernel file .* the launch plan has"):
         propose(Graph((*traced.nodes, *scans), ("y255",)), signature, "x")
+
+
+def test_a_length_that_no_int_holds_has_a_wider_parameter(shared: SharedTools, tmp_path: Path) -> None:
+    made = problem("x / x.norm()", {"N": 2**21, "C": 2**12}, {"N": 7, "C": 12}, x="torch.rand(N, C)")
+    signature = shared.reference(made, tmp_path).signature(made.workloads[0])
+    *_, last = variants_of(made, shared, tmp_path, Target(DEVICE))
+    kernel = kernel_file.parse(last.source)
+    assert kernel.plan(signature, DEVICE, kernel.defaults()).launches
+    assert "long extent" in last.source
+    small = problem("x / x.norm()", {"N": 2**10, "C": 2**12}, {"N": 7, "C": 12}, x="torch.rand(N, C)")
+    assert "int extent" in variants_of(small, shared, tmp_path, Target(DEVICE))[-1].source
 
 
 def test_an_error_of_the_playbooks_own_costs_one_reference(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,8 @@ from typing import Self
 
 from cutegen_core.records.errors import UsageError
 
+_LARGEST_INT = 2**31 - 1
+
 
 class NotInPlaybook(UsageError):  # noqa: N818 - it is an answer, not a failure
     """The playbook has no kernel for this reference; the text says what is missing and what is covered."""
@@ -70,6 +72,11 @@ class Extent:
     def nothing(self) -> bool:
         """Tell whether it is 0 at every workload, as far as that is known."""
         return self.size == 0 and not any(self.everywhere)
+
+    @property
+    def fits_int(self) -> bool:
+        """Tell whether an int holds it at every workload, as far as that is known."""
+        return max(self.size, *self.everywhere) <= _LARGEST_INT
 
     @property
     def traced(self) -> Extent:

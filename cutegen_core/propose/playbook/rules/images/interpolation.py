@@ -77,7 +77,8 @@ def _between(own: Extent, length: Extent, scale: object, dtype: str, *, aligned:
         step = like(where, 1 / scale) if isinstance(scale, int | float) else div(*whole)
         source = compute("fmax{f}(({0} + {T}(0.5)) * {1} - {T}(0.5), {T}(0))", where, step, dtype=dtype)
     low = compute("static_cast<long>({0}) < {1} ? static_cast<long>({0}) : {1} - 1", source, last, dtype="int64")
-    high = compute("{0} + 1 < {1} ? {0} + 1 : {0}", low, last, dtype="int64")
+    # PyTorch copies what keeps its length, and reads no neighbour.
+    high = compute("{0} + 1 < {1} && {1} != {2} ? {0} + 1 : {0}", low, last, length_of(length), dtype="int64")
     return _Between(length, low, high, compute("{0} - static_cast<{T}>({1})", source, low, dtype=dtype))
 
 
