@@ -76,7 +76,7 @@ class Extent:
     @property
     def fits_int(self) -> bool:
         """Tell whether an int holds it at every workload, as far as that is known."""
-        return max(self.size, *self.everywhere) <= _LARGEST_INT
+        return max((self.size, *self.everywhere)) <= _LARGEST_INT
 
     @property
     def traced(self) -> Extent:
