@@ -30,7 +30,7 @@ from cutegen_core.kernel.plan_records import (
     TensorMapSpec,
 )
 from cutegen_core.kernel.plan_resolve import check_where, complete_params, resolve_plan
-from cutegen_core.records.errors import KernelFileError
+from cutegen_core.records.errors import KernelFileError, KernelFileTooLargeError
 from cutegen_core.records.launch import LaunchPlan
 from cutegen_core.records.problem import Signature
 
@@ -285,7 +285,8 @@ def parse(text: str | bytes) -> KernelFile:
     if end < 0:
         raise KernelFileError("the comment that holds the launch plan is never closed: add */ below the plan", 1)
     if end - opening.end() > MAX_PLAN:
-        raise KernelFileError(f"the launch plan has {end - opening.end():,} characters; at most {MAX_PLAN:,} fit", 1)
+        text = f"the launch plan has {end - opening.end():,} characters; at most {MAX_PLAN:,} fit"
+        raise KernelFileTooLargeError(text, 1)
     plan = read_plan(source[opening.end() : end], _line_of(source, opening.end()))
     body_start = end + 2
     kernel = KernelFile(source, source[body_start:], _line_of(source, body_start), plan)
@@ -298,7 +299,7 @@ def decode(text: str | bytes) -> str:
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if len(data) > MAX_BYTES:
         megabytes, most = len(data) / 1e6, MAX_BYTES / 1e6
-        raise KernelFileError(f"the file has {megabytes:.1f} MB; a kernel file may have at most {most:.1f} MB")
+        raise KernelFileTooLargeError(f"the file has {megabytes:.1f} MB; a kernel file may have at most {most:.1f} MB")
     try:
         source = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -15,7 +15,7 @@ from typing import Any
 
 from cutegen_core.kernel.expressions import FUNCTIONS, ExpressionError, parse_expression, suggest_name
 from cutegen_core.kernel.plan_records import DEVICE_NAMES, Located
-from cutegen_core.records.errors import KernelFileError
+from cutegen_core.records.errors import KernelFileError, KernelFileTooLargeError
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 CPP_WORDS = frozenset(
@@ -107,7 +107,7 @@ def read_tables(data: Mapping[str, Any], name: str, where: KeyLines) -> list[dic
         raise KernelFileError(f"[{name}] must be written [[{name}]]: there can be several", where.at(name))
     if len(tables) > _MAX_TABLES[name]:
         text = f"the plan has {len(tables)} [[{name}]] sections; at most {_MAX_TABLES[name]} are possible"
-        raise KernelFileError(text, where.at(name, _MAX_TABLES[name]))
+        raise KernelFileTooLargeError(text, where.at(name, _MAX_TABLES[name]))
     return tables
 
 

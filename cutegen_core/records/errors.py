@@ -31,6 +31,10 @@ class KernelFileError(CutegenError):
         self.line, self.what = line, message
 
 
+class KernelFileTooLargeError(KernelFileError):
+    """There is more text, or more launches or buffers, than a kernel file may hold."""
+
+
 class ProblemError(CutegenError):
     """A problem file cannot be loaded, traced or reduced; the text names the file and the reason."""
 

@@ -27,7 +27,7 @@ from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.values import NotInPlaybook, Value, deep, plain
 from cutegen_core.propose.playbook.variants import Variant, write_variants
 from cutegen_core.propose.playbook.words.redirects import redirect, understood
-from cutegen_core.records.errors import KernelFileError
+from cutegen_core.records.errors import KernelFileTooLargeError
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Signature
 
@@ -77,7 +77,7 @@ def _check_size(variant: Variant) -> None:
     """Refuse kernels that no kernel file may hold: of a whole network, say."""
     try:
         kernel_file.parse(variant.source)
-    except KernelFileError as error:
+    except KernelFileTooLargeError as error:
         raise NotInPlaybook(f"a reference whose kernels do not fit into one kernel file is not in the playbook: {error}"
                             ) from error  # fmt: skip
 

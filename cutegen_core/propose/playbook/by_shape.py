@@ -138,12 +138,12 @@ def strips_tuned(region: Region, name: str, naming: Naming, suffix: str) -> Regi
         if few:
             _add_few(piece, k, f"{k.aligned} and {few}")
         p = {"BLOCK": "THREADS", "ITEMS": "EACH", "ONCE": "STREAM"}
-        piece.code += "\n" + render("strips_vector.cu.j2", k=k, p=p)
+        piece.add_code(render("strips_vector.cu.j2", k=k, p=p))
         grid = f"ceil_div({k.rows} * ({k.cols} // {k.width}), {block} * {items})"
         when = k.aligned + (f" and not ({few})" if few else "")
         piece.launch(f"{name}<{block}, {items}, {once}>", (grid,), (block,), k, when)
         k.name = f"{name}_odd"
-        piece.code += "\n" + render("strips_tiles.cu.j2", k=k, together=_share_much(k))
+        piece.add_code(render("strips_tiles.cu.j2", k=k, together=_share_much(k)))
     _add_odd(piece, k, block)
     return piece
 
@@ -177,7 +177,7 @@ def _add_scalar(piece: RegionText, k: RowsKernel, block: str) -> None:
     """Add the kernel for strips that are no whole, aligned vectors."""
     aligned = k.aligned
     k.name = f"{k.name}_scalar"
-    piece.code += "\n" + render("strips_naive.cu.j2", k=k, p={"BLOCK": block})
+    piece.add_code(render("strips_naive.cu.j2", k=k, p={"BLOCK": block}))
     grid = f"ceil_div({k.rows} * {k.cols}, {block})"
     piece.launch(f"{k.name}<{block}>", (grid,), (block,), k, f"not ({aligned})")
 

@@ -132,6 +132,10 @@ class RegionText:
         self.params.append(ParameterText(name + self.suffix, default, values or (default,), emulator))
         return name + self.suffix
 
+    def add_code(self, code: str) -> None:
+        """Add a kernel below those that are there."""
+        self.code = "\n".join(part for part in (self.code, code) if part)
+
     def launch(
         self, kernel: str, grid: Sequence[str], block: Sequence[str], k: RegionKernel, when: str = "", smem: str = ""
     ) -> None:

@@ -643,3 +643,18 @@ def test_words_name_the_kernel_that_keeps_its_scores(shared: SharedTools, tmp_pa
 def test_a_file_offers_no_more_points_than_can_be_tried(shared: SharedTools, tmp_path: Path) -> None:
     for variant in variants_of(LOSSES["of rows"], shared, tmp_path):
         assert prod(len(p.values) for p in kernel_file.parse(variant.source).params) <= MOST_COMBINATIONS
+
+
+@pytest.mark.by_default(3)
+@pytest.mark.parametrize("result", ["F.normalize(x - y * w)", "torch.softmax(x + y, 1)", "F.layer_norm(x, (C,), w)"])
+@pytest.mark.parametrize(("rows", "cols"), [(8, 16384), (1, 4096), (300, 20000), (5000, 1001), (16, 300000)])
+def test_what_is_launched_is_there_for_few_rows_and_many(
+    result: str, rows: int, cols: int, shared: SharedTools, tmp_path: Path
+) -> None:
+    """Rows may be short in the benchmark, and few enough for teams where they are longer: that is two kernels."""
+    inputs = {"x": "torch.randn(R, C)", "y": "torch.randn(R, C)", "w": "torch.randn(C)"}
+    made = problem(result, {"R": rows, "C": cols}, {"R": 3, "C": 50}, **inputs)
+    signature = shared.reference(made, tmp_path).signature(made.workloads[0])
+    for variant in variants_of(made, shared, tmp_path, Target(DEVICE)):
+        kernel = kernel_file.parse(variant.source)
+        assert kernel.plan(signature, DEVICE, kernel.defaults()).launches

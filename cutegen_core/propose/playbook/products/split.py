@@ -38,7 +38,7 @@ def split(region: Region, name: str, naming: Naming, suffix: str, shares: int, w
     piece = write(plain, name, naming, suffix, f"SPLITS{suffix}")
     piece.param("SPLITS", shares, *SHARES)
     piece.scratch.append(ScratchText(parts, access.dtype, (f"SPLITS{suffix}", k.L, k.M, k.N)))
-    piece.code += "\n" + render("product_sum.cu.j2", k=k, split=f"SPLITS{suffix}", parts=naming.tensor(parts))
+    piece.add_code(render("product_sum.cu.j2", k=k, split=f"SPLITS{suffix}", parts=naming.tensor(parts)))
     grid = (f"ceil_div({k.L} * {k.M} * {k.N}, 256)",)
     piece.launches.append(LaunchText(f"{k.name}<SPLITS{suffix}>", grid, ("256",), (*k.arguments, parts)))
     return piece

@@ -107,7 +107,7 @@ def sm90(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     kernel = f"{name}<{', '.join(p.values())}>"
     piece.launches.append(LaunchText(kernel, grid, block, (*maps.values(), *k.arguments), whole, smem))
     any_size = simt.tiled(region, f"{name}_any", naming, f"_ANY{suffix}")
-    piece.code += "\n" + any_size.code
+    piece.add_code(any_size.code)
     piece.params += any_size.params
     piece.launches += [replace(launch, when=f"not ({whole})") for launch in any_size.launches]
     return piece

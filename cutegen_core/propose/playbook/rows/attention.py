@@ -63,7 +63,7 @@ def sm90(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     """Give warp groups what TMA can bring; where rows are no whole vectors, or too deep, warps multiply."""
     piece, whole = mapped_attention.write(region, name, naming, suffix)
     otherwise = sm80(region, f"{name}_any", naming, f"_ANY{suffix}")
-    piece.code += "\n" + otherwise.code
+    piece.add_code(otherwise.code)
     piece.params += [replace(p, values=(p.default,)) for p in otherwise.params]
     piece.launches += [replace(launch, when=f"not ({whole})") for launch in otherwise.launches]
     return piece

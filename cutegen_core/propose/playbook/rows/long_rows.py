@@ -103,7 +103,7 @@ def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, whe
         "rows_long.cu.j2", k=k, long=rows, whole=whole, kept_count=kept_count, split="", parts="", cluster=cluster,
         calls=calls,
     )  # fmt: skip
-    piece.code = "\n".join(part for part in (piece.code, code) if part)
+    piece.add_code(code)
     kernel = f"{k.name}<{', '.join(filter(None, (block, items, held, cluster)))}>"
     grid, smem = f"{k.rows} * {cluster}" if cluster else k.rows, f"{kept_count} * {size}" if size else ""
     piece.launches.append(LaunchText(kernel, (grid,), (block,), k.arguments, when, smem, (cluster,) if cluster else ()))

@@ -102,11 +102,12 @@ def add_pipeline(
     maps = {t.name: k.naming.fresh(f"map_{t.name}") for t in rows.kept}
     words, count = words_of(rows.folds)
     name, k.name = k.name, f"{k.name}_pipelined"
-    piece.code = render(
+    code = render(
         "rows_pipelined.cu.j2", k=k, long=rows, folds=rows.folds, others=rows.others, words=words, word_count=count,
         whole=passed, mail=mail, turns=_TURNS, has_roles=True, line=_LINE, other_threads=_OTHER_THREADS,
         box=_BOX, maps=maps, pointers={t.name: k.naming.tensor(rows.source(t)) for t in rows.kept},
     )  # fmt: skip
+    piece.add_code(code)
     piece.includes.append("cutlass/arch/barrier.h")
     for t in rows.kept:
         numel = f"{rows.source(t)}.numel"

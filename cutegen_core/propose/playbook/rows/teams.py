@@ -101,7 +101,8 @@ def add_teams(
     own, others = divide(when, name_fits(k, rows, p.blocks, enough, room))
     whole, mail = k.pass_number("whole", rows.whole, "bool"), k.naming.fresh("mail")
     name, k.name = k.name, f"{k.name}_teams"
-    piece.code, words = _render(k, rows, whole, mail)
+    code, words = _render(k, rows, whole, mail)
+    piece.add_code(code)
     piece.scratch.append(ScratchText(mail, "int64", (teams, str(_TURNS), str(words), p.blocks), zero=True))
     kernel = f"{k.name}<{p.threads}, {p.each}, {p.ring}, {p.blocks}, {p.ahead}>"
     grid, arguments = (f"{teams} * {p.blocks}",), (*k.arguments, mail)

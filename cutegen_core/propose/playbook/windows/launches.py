@@ -147,7 +147,7 @@ def _shares(sliding: Sliding) -> bool:
 def _add_naive(piece: RegionText, k: PoolingKernel | ConvolutionKernel, when: str = "") -> RegionText:
     template = "pooling_naive.cu.j2" if isinstance(k, PoolingKernel) else "convolution_naive.cu.j2"
     block = piece.param("BLOCK", 256)
-    piece.code += ("\n" if piece.code else "") + render(template, k=k, p={"BLOCK": block})
+    piece.add_code(render(template, k=k, p={"BLOCK": block}))
     piece.launch(f"{k.name}<{block}>", (f"ceil_div({k.N} * {k.C} * {k.P}, {block})",), (block,), k, when)
     return piece
 

@@ -80,7 +80,7 @@ class Packing:
     def add(self, piece: RegionText, tile: int) -> None:
         """Add the kernel, its buffer and its launch; a block packs `tile` channels of some places."""
         places = min(PACK_THREADS, 2 * PACK_THREADS * self.width // tile)
-        piece.code += render("convolution_pack.cu.j2", k=self, tile=tile, places=places, threads=PACK_THREADS) + "\n"
+        piece.add_code(render("convolution_pack.cu.j2", k=self, tile=tile, places=places, threads=PACK_THREADS))
         piece.scratch.append(
             ScratchText(self.packed, self._dtype, (self.outer, self.inner, self.P, self.CV, str(self.width)))
         )

@@ -56,10 +56,11 @@ def tensor_cores(
         f"{p['BM']} * {p['BN']} <= {64 if in_three else 128} * {threads}",
         f"{threads} <= {p['BM']} * {row} and {threads} <= {p['BN']} * {row}",
     ]
-    piece.code += render(
+    code = render(
         "convolution_mma.cu.j2", k=k, p=p, floats=is_float, in_three=in_three, element=ELEMENT[k.dtype],
         operation=_OPERATION[k.dtype], image=packings[0].packed, weight=packings[1].packed,
     )  # fmt: skip
+    piece.add_code(code)
     arguments = (*(packing.packed for packing in packings), *k.arguments)
     kernel = f"{name}<{', '.join(p.values())}>"
     piece.launches.append(LaunchText(kernel, grid_of(k, p), (threads,), arguments, smem=smem))
