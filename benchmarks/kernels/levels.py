@@ -1,6 +1,7 @@
 """The playbook's last kernel for each file of a KernelBench level on the GPUs of this machine, in turns with torch.
 
     python -m benchmarks.kernels.levels CHECKOUT [--level 1] [--only 19 20 ...] [--add] [--budget-s 300] [--gpus 1]
+    python -m benchmarks.kernels.levels FOLDER --name multikernelbench       # any folder with files of that shape
 
 1. The playbook writes the last kernel of each file for this device, which is compiled with its default parameters. A
    file that the playbook does not cover is listed with the reason. Meanwhile other processes run torch.compile on the
@@ -253,7 +254,7 @@ def main() -> int:
 
 def _write(asked: argparse.Namespace, device: Device, rows: list[Row]) -> None:
     card = re.search(r"[A-Z]+\d+", device.name)
-    name = f"level{asked.level}_{card[0].lower() if card else 'gpu'}"
+    name = f"{asked.name or f'level{asked.level}'}_{card[0].lower() if card else 'gpu'}"
     path = conditions.RESULTS / f"{name}.json"
     body: dict[str, Any] = {"device": asdict(device)}
     level = _files(asked)
@@ -266,7 +267,7 @@ def _write(asked: argparse.Namespace, device: Device, rows: list[Row]) -> None:
     whole = _summary(rows, level)
     for chosen, one in sets.SETS.items():
         inside = [path for path in level if path.stem.split("_")[0] in one.parts]
-        if one.level == f"level{asked.level}" and inside:
+        if one.level == f"level{asked.level}" and inside and not asked.name:
             whole[chosen] = _summary(rows, inside)
     print(json.dumps(whole, indent=1), flush=True)
     conditions.write(name, body | {"summary": whole, "rows": sorted(rows, key=_number)})
@@ -277,6 +278,8 @@ def _files(asked: argparse.Namespace) -> list[Path]:
 
 
 def _level(asked: argparse.Namespace) -> list[Path]:
+    if asked.name:
+        return sorted(Path(asked.checkout).rglob("*.py"), key=lambda path: path.stem)
     return [Path(name) for name in sets.resolve(f"level{asked.level}", Path(asked.checkout))]
 
 
@@ -338,6 +341,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout")
     parser.add_argument("--level", type=int, default=1)
+    parser.add_argument("--name", default="", help="of the result file, for a folder that is no level of KernelBench")
     parser.add_argument("--only", nargs="*", default=[], help="numbers of files")
     parser.add_argument("--add", action="store_true", help="keep other files' rows of the present result file")
     parser.add_argument("--budget-s", type=float, default=300.0)

@@ -10,8 +10,10 @@
    the same factor, from the file's own sizes or the smallest that a joint step came to. If that is not enough, so do
    numbers inside of classes, where it makes the file cheaper.
 5. Only sizes count at which the file does the same operations and broadcasts nothing else, where there are such.
-6. A step counts only after `SourceProbe` has run the reduced source on fake tensors and, for the chosen ones, for real.
-7. A file that takes seconds to follow (a loop over a long sequence) is tried at its smallest sizes first, and each kind
+6. What cannot shrink so far (a network whose layers have numbers of their own) may be as large as the emulator takes in
+   a minute.
+7. A step counts only after `SourceProbe` has run the reduced source on fake tensors and, for the chosen ones, for real.
+8. A file that takes seconds to follow (a loop over a long sequence) is tried at its smallest sizes first, and each kind
    of search has a share of the time.
 
 Names of sizes do not matter. This module needs no torch: the caller provides the probe.
@@ -70,6 +72,10 @@ class Cost:
     elements: int
     flops: int
 
+    @property
+    def total(self) -> int:
+        return self.elements + self.flops
+
     def within(self, other: Cost) -> bool:
         """Return whether this cost exceeds the other in nothing."""
         return self.elements <= other.elements and self.flops <= other.flops
@@ -121,6 +127,7 @@ class SourceProbe(Protocol):
 
 
 EMULATOR = Cost(elements=120_000, flops=4_000_000)
+EMULATOR_AT_MOST = Cost(elements=2_000_000, flops=40_000_000)
 CORRECTNESS = Cost(elements=4_000_000, flops=1_000_000_000)
 
 _SECONDS, _SLOW_SECONDS = 25.0, 45.0
@@ -154,6 +161,8 @@ class _Search:
         self._pattern: Forward | None = None  # what every reduction has to do
         self._evenly = False  # whether four has to divide every dimension that it divides in the pattern
         self._refused: ProblemError | None = None  # why the last one that was run does not run
+        self._budget = EMULATOR
+        self._cheapest: tuple[Cost, Mapping[str, SizeValue]] | None = None
         self._closest: Targets = {}  # the cheapest joint step of a search that is not small enough
 
     def workloads(self) -> tuple[Workload, ...]:
@@ -214,6 +223,10 @@ class _Search:
             if found is not None:
                 self._deadline = self._end
                 return found
+        if self._cheapest and self._cheapest[0].within(EMULATOR_AT_MOST):
+            self._budget, self._pattern, self._deadline = EMULATOR_AT_MOST, None, self._end
+            if self._runs(self._cheapest[1], Values.GIVEN):
+                return self._cheapest[1]
         raise own if isinstance(own, ProblemError) else self._too_large(own)
 
     def _search_inside(self, own: Cost | ProblemError) -> Mapping[str, SizeValue] | None:
@@ -263,7 +276,7 @@ class _Search:
         numbers keep as much, or one keeps more than the others.
         """
         found = self._evenly_tiled() if self._pattern else None
-        return found or self._tiled() or self._joint(halved, EMULATOR)
+        return found or self._tiled() or self._joint(halved, self._budget)
 
     def _evenly_tiled(self) -> Mapping[str, SizeValue] | None:
         self._evenly = True
@@ -272,7 +285,7 @@ class _Search:
         return found
 
     def _tiled(self) -> Mapping[str, SizeValue] | None:
-        found = (self._joint(partial(tiled, tile=tile), EMULATOR) for tile in _TILES)
+        found = (self._joint(partial(tiled, tile=tile), self._budget) for tile in _TILES)
         return next(filter(None, found), None)
 
     def _tiled_unlike(self) -> Mapping[str, SizeValue] | None:
@@ -283,7 +296,7 @@ class _Search:
             for group in groups:
                 tried = {**least, group: tiles_kept(group.value, _TILES[0])}
                 targets = {g: t for g, t in tried.items() if t < g.value}
-                if self._fits(targets, EMULATOR):
+                if self._fits(targets, self._budget):
                     return self._sizes(targets)
         return None
 
@@ -328,7 +341,7 @@ class _Search:
 
     def _fits_more(self, sizes: Mapping[str, SizeValue]) -> bool:
         try:
-            return self._cost(sizes).within(EMULATOR) and self._runs(sizes, Values.GIVEN)
+            return self._cost(sizes).within(self._budget) and self._runs(sizes, Values.GIVEN)
         except ProblemError:
             return False
 
@@ -385,7 +398,7 @@ class _Search:
             new, old = self._cost(self._sizes(targets)), self._cost(self._sizes(than))
         except ProblemError:
             return False
-        return new.elements + new.flops < old.elements + old.flops
+        return new.total < old.total
 
     def _fits(self, targets: Targets, budget: Cost) -> bool:
         sizes = self._sizes(targets)
@@ -415,6 +428,8 @@ class _Search:
         known = self._tried[text]
         if isinstance(known, ProblemError):
             raise known
+        if sizes and (self._cheapest is None or known.cost.total < self._cheapest[0].total):
+            self._cheapest = known.cost, sizes
         if self._pattern is not None:
             if not known.does_as(self._pattern):
                 raise ProblemError(f"{self._origin}: does other operations there, or broadcasts more.")
@@ -450,8 +465,8 @@ class _Search:
 
     def _too_large(self, own: Cost) -> ProblemError:
         costs = [tried.cost for tried in self._tried.values() if isinstance(tried, Forward)]
-        least = min(costs, key=lambda c: c.elements + c.flops, default=own)
-        if self._refused is not None and least.within(EMULATOR):
+        least = min(costs, key=lambda c: c.total, default=own)
+        if self._refused is not None and least.within(EMULATOR_AT_MOST):
             return ProblemError(
                 f"{self._origin}: cannot be reduced for the emulator: none of the sizes tried that are small enough "
                 f"runs. The last one: {str(self._refused).removeprefix(f'{self._origin}: ')}"
@@ -460,6 +475,6 @@ class _Search:
         return ProblemError(
             f"{self._origin}: cannot be reduced for the emulator: {slow}the smallest variant that runs has "
             f"{least.elements:,} elements and {least.flops:,} floating-point operations (at most "
-            f"{EMULATOR.elements:,} and {EMULATOR.flops:,}). Sizes that the model computes stay as they are: give the "
-            f"file a WORKLOADS, or take its sizes from module-level names."
+            f"{EMULATOR_AT_MOST.elements:,} and {EMULATOR_AT_MOST.flops:,}). Sizes that the model computes stay as "
+            f"they are: give the file a WORKLOADS, or take its sizes from module-level names."
         )

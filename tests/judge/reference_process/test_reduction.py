@@ -6,6 +6,7 @@ import pytest
 
 from cutegen_core.judge.reference_process import reduction
 from cutegen_core.judge.reference_process.reduction import EMULATOR, Cost, Forward, ForwardCall, LongForwardError
+from cutegen_core.records.errors import ProblemError
 from tests.later import Later
 
 torch = Later("torch")
@@ -24,10 +25,14 @@ def get_inputs():
 
 
 class Looping:
-    """A probe of a file whose forward has one operation a step, and takes as many seconds of a played clock."""
+    """A probe of a file whose forward has one operation a step, and takes as many seconds of a played clock.
 
-    def __init__(self) -> None:
-        self.now, self.steps = 0.0, []
+    Args:
+        fixed: elements of what does not follow the sizes.
+    """
+
+    def __init__(self, fixed=0) -> None:
+        self.now, self.steps, self._fixed = 0.0, [], fixed
 
     def clock(self):
         return self.now
@@ -36,7 +41,7 @@ class Looping:
         steps, width, inner = map(int, re.search(r"= (\d+), (\d+), (\d+)", source).groups())
         self.steps.append(steps)
         self.now += steps / 400
-        return Forward(Cost(steps * width, inner), (ForwardCall("step", frozenset(), (width,)),) * steps)
+        return Forward(Cost(self._fixed + steps * width, inner), (ForwardCall("step", frozenset(), (width,)),) * steps)
 
     def run(self, source, origin, values):
         pass
@@ -53,6 +58,20 @@ def test_a_long_loop_is_tried_at_few_steps_first(monkeypatch):
     small = {"steps": 4096, "width": 512, **found[0].sizes}
     assert 2 < small["steps"] * small["width"] <= EMULATOR.elements
     assert probe.steps[1] < 10, "the smallest sizes come first"
+
+
+@pytest.mark.parametrize(("fixed", "loads"), [(0, True), (500_000, True), (5_000_000, False)])
+def test_what_cannot_shrink_may_be_larger_up_to_a_limit(monkeypatch, fixed, loads):
+    """Layers of a network have numbers of their own: 256 * 6 * 6."""
+    probe = Looping(fixed)
+    monkeypatch.setattr(reduction.time, "process_time", lambda: 0.0)
+    if not loads:
+        with pytest.raises(ProblemError, match=r"has 5,0.* elements and .* \(at most 2,000,000 and 40,000,000\)"):
+            reduction.derive(SOURCE, "here", probe)
+        return
+    small = {"steps": 4096, "width": 512, **reduction.derive(SOURCE, "here", probe)[0].sizes}
+    assert small["steps"] * small["width"] <= EMULATOR.elements
+    assert fixed == 0 or small["steps"] * small["width"] < 100, "as small as it gets"
 
 
 def test_a_forward_without_end_is_refused_by_its_number_of_operations(monkeypatch):
