@@ -275,7 +275,8 @@ def parse(text: str | bytes) -> KernelFile:
     """Parse a kernel file.
 
     Raises:
-        KernelFileError: it is not UTF-8 text of at most 1 MB, has no plan, or its plan is malformed; with the line.
+        KernelFileTooLargeError: the file has more than 1 MB, or its plan more than 64 KiB.
+        KernelFileError: it is not UTF-8 text, has no plan, or its plan is malformed; with the line.
     """
     source = decode(text)
     opening = _OPENING.match(source)
@@ -295,7 +296,12 @@ def parse(text: str | bytes) -> KernelFile:
 
 
 def decode(text: str | bytes) -> str:
-    """Return the text of a kernel file; KernelFileError if it is too long or not UTF-8 text."""
+    """Return the text of a kernel file.
+
+    Raises:
+        KernelFileTooLargeError: it has more than 1 MB.
+        KernelFileError: it is not UTF-8 text.
+    """
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if len(data) > MAX_BYTES:
         megabytes, most = len(data) / 1e6, MAX_BYTES / 1e6

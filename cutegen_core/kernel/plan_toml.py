@@ -100,7 +100,8 @@ def read_tables(data: Mapping[str, Any], name: str, where: KeyLines) -> list[dic
     """Return the sections [[name]].
 
     Raises:
-        KernelFileError: it is no list of tables, or there are too many.
+        KernelFileTooLargeError: there are too many.
+        KernelFileError: it is no list of tables.
     """
     tables = data.get(name, [])
     if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
