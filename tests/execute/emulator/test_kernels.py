@@ -200,7 +200,7 @@ __global__ void swish(T const* x, T* out, int n) {
 )
 
 
-@pytest.mark.by_default(4)
+@pytest.mark.by_default(2)
 @BUILDS
 @pytest.mark.parametrize(
     ("name", "dtype"),

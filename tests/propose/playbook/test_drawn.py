@@ -38,7 +38,7 @@ def test_a_reference_drawn_at_random_is_refused_by_name_or_right(
             raise
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(
     "forward",
     [
@@ -131,6 +131,7 @@ def test_what_has_no_elements_at_some_sizes_is_not_read(
     assert_right(made, (first, last), made.workloads, shared, tmp_path)
 
 
+@pytest.mark.thorough
 def test_odd_rows_of_doubles_and_whole_numbers_are_copied_as_vectors(shared: SharedTools, tmp_path: Path) -> None:
     """Half a vector of them is one element."""
     inputs = {"x": "torch.randn(R, C).double()", "whole": "torch.randint(-9, 9, (R, C))"}
