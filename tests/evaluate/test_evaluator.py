@@ -101,7 +101,11 @@ ENDS_EARLY = RELU.replace("if (i < n)", "if (i < n && i < 4000)")
 IN_THE_PLAN = RELU.replace("if (i < n)", "if (i < n && n < 4000)")
 
 
-@pytest.mark.parametrize("wrong", [ENDS_EARLY, pytest.param(IN_THE_PLAN, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "wrong",
+    [ENDS_EARLY, pytest.param(IN_THE_PLAN, marks=pytest.mark.thorough)],
+    ids=["ends early", "looks at the size"],
+)
 def test_the_benchmarks_size_is_judged_where_it_fits(evaluator, wrong):
     right = evaluator.evaluate(Candidate(RELU, Author.PERSON, None), seed=1)
     assert right.correctness.sizes == ("judged at the sizes of own",)
