@@ -46,7 +46,11 @@ def test_the_emulator_runs_its_own_default_and_the_gpus_is_compiled_and_shown(ev
     assert {(o.block, o.grid) for o in found.resources.occupancy if o.workload == "own"} == {((256, 1, 1), (20, 1, 1))}
     said = "BLOCK = 128 runs here, the emulator's default; a GPU runs 256, which was compiled only"
     assert [d.message for d in found.diagnostics if d.tool == "plan"] == [said]
-    assert found.estimate == tried(evaluator, OWN.replace(", emulator = 128", "")).estimate
+
+
+@pytest.mark.thorough
+def test_what_a_gpu_will_take_is_estimated_with_its_own_default(evaluator):
+    assert tried(evaluator, OWN).estimate == tried(evaluator, OWN.replace(", emulator = 128", "")).estimate
 
 
 def test_what_the_emulator_runs_is_judged(evaluator):

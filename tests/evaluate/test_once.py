@@ -97,7 +97,7 @@ def tried(evaluator, text):
     return evaluator.evaluate(Candidate(text, Author.PERSON), seed=5)
 
 
-@pytest.mark.parametrize("seed", [5, 6])
+@pytest.mark.parametrize("seed", [5, pytest.param(6, marks=pytest.mark.thorough)])
 def test_an_honest_kernel_passes_whatever_activations_and_parameters_are_drawn(evaluator, seed):
     trial = evaluator.evaluate(Candidate(KERNEL, Author.PERSON), seed=seed)
     assert trial.status is Status.PASSED, trial.message

@@ -9,6 +9,7 @@ from cutegen_core.kernel.kernel_file import parse
 from cutegen_core.records.candidate import Author, Candidate
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.trial import Mark, Stage, Status
+from tests.few_runs import few_runs
 from tests.places import DATA
 from tests.session.real_sessions import loop
 
@@ -21,7 +22,7 @@ def benches(tmp_path_factory):
     with loop(tmp_path_factory.mktemp("wrong")) as desk:
         made = {}
         for problem in ("relu", "mean_reduction"):
-            session = desk.start(problem)
+            session = desk.start(few_runs(problem))
             state = views.session_view(desk.store, session).state
             made[problem] = replace(desk.tools.evaluator(session, state.settings), run_timeout_s=3.0)
         yield made

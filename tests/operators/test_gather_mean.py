@@ -19,16 +19,26 @@ gather_mean = Later("cutegen_core.operators.gather_mean")
 GRADIENTS = ["", "gather_mean_backward", "gather_mean_backward_deterministic"]
 
 
-@pytest.fixture(scope="module")
-def forward(shared):
-    return source_of("gather_mean", "persistent", shared)
+@pytest.fixture(
+    scope="module",
+    params=[("naive", "naive"), pytest.param(("persistent", "packed"), marks=pytest.mark.thorough)],
+    ids=["naive", "wide"],
+)
+def levels(request):
+    """Of the aggregation's kernel and of those of its gradient; the naive ones compile in a third of the time."""
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def aggregates(forward, shared):
+def forward(levels, shared):
+    return source_of("gather_mean", levels[0], shared)
+
+
+@pytest.fixture(scope="module")
+def aggregates(levels, forward, shared):
     """By the problem of the gradient's kernel, "" for torch's own."""
     return {
-        name: operators.GatherMean(forward, source_of(name, "packed", shared) if name else None) for name in GRADIENTS
+        name: operators.GatherMean(forward, source_of(name, levels[1], shared) if name else None) for name in GRADIENTS
     }
 
 

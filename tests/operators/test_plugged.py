@@ -43,11 +43,12 @@ def test_scratch_shared_memory_cooperation_and_numbers(summed):
     torch.library.opcheck(plugged.operator, (x,), {"scale": 3.0})
 
 
-def test_rows_and_layers_are_operators_too(shared):
+@pytest.mark.parametrize("level", ["naive", pytest.param("fused", marks=pytest.mark.thorough)])
+def test_rows_and_layers_are_operators_too(level, shared):
     rows = operators.plug(source_of("gather_rows", "packed", shared))
     table, idx = torch.randn(30, 24).half(), torch.tensor([3, 29, 3, 0])
     assert torch.equal(rows(table, idx), table[idx])
-    layer = operators.plug(source_of("sage_layer", "fused", shared))
+    layer = operators.plug(source_of("sage_layer", level, shared))
     h, idx, indptr = torch.randn(20, 12), torch.randint(0, 20, (31,)), torch.tensor([0, 5, 5, 31])
     near, own, bias = torch.randn(12, 7), torch.randn(12, 7), torch.randn(7)
     mean = functional.embedding_bag(idx, h, indptr, mode="mean", include_last_offset=True)

@@ -129,13 +129,13 @@ def test_the_catalogue_has_what_was_asked_for_and_a_kernel_here_for_each():
     assert len(NAMES) == len(set(NAMES)), "two families have a problem of the same name"
 
 
-@pytest.mark.by_default(6)
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("reference", WITHOUT, indirect=True, ids=WITHOUT)
 def test_its_own_answer_passes_and_one_wrong_element_does_not(reference):
     assert_judged(reference, reference.problem.with_role(WorkloadRole.EMULATOR)[0])
 
 
-@pytest.mark.by_default(5)
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("reference", every_second(KERNELS), indirect=True)
 def test_an_honest_naive_kernel_passes_every_small_workload(reference):
     kernel = KERNELS[reference.problem.name]
@@ -145,6 +145,7 @@ def test_an_honest_naive_kernel_passes_every_small_workload(reference):
             assert comparison.wrong == 0, (workload.name, seed, comparison.error_ratio, comparison.first)
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("reference", every_second(KERNELS), indirect=True)
 def test_zeros_and_a_kernel_that_ignores_the_tail_fail(reference):
     kernel = KERNELS[reference.problem.name]
@@ -159,7 +160,7 @@ def test_zeros_and_a_kernel_that_ignores_the_tail_fail(reference):
     assert judged(reference, workload, 2, without_tail).wrong == 1
 
 
-@pytest.mark.by_default(6)
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("reference", every_second(NAMES), indirect=True)
 def test_its_own_size_is_real_work(reference):
     benchmarks = reference.problem.with_role(WorkloadRole.BENCHMARK)

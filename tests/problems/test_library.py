@@ -68,7 +68,7 @@ SOME = [pytest.param(name, marks=pytest.mark.thorough if number % 8 else ()) for
 """One in eight without `--thorough`: loading a file takes half a second of a core."""
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", SOME)
 def test_a_file_loads_reduces_and_its_own_answer_passes(name, reference):
     opened = reference(name)
@@ -81,6 +81,7 @@ def test_a_file_loads_reduces_and_its_own_answer_passes(name, reference):
     assert_judged(opened, small[0])
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", SOME)
 def test_the_own_size_is_kept_and_never_allocated(name, reference):
     opened = reference(name)
@@ -454,7 +455,7 @@ def test_one_small_workload_has_heads_of_whole_vectors_as_the_file_has(heads, lo
     [
         ("numbers_in_the_model", {512, 2048}, {20}),
         pytest.param("numbers_in_forward", {512, 1536, 64}, {100}, marks=pytest.mark.thorough),
-        ("numbers_of_an_embedding", {30000, 256}, set()),
+        pytest.param("numbers_of_an_embedding", {30000, 256}, set(), marks=pytest.mark.thorough),
     ],
 )
 def test_of_the_numbers_in_a_class_those_shrink_that_are_sizes(folder, loader, name, sizes, others):

@@ -1,6 +1,7 @@
 """The lint: one change to a sound problem triggers its rule; the built-in problems have the findings listed here."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from cutegen_core.problems import library, read
 from cutegen_core.problems.lint import linting, sizes
 from cutegen_core.problems.lint.rules import RULES, LintFinding, Severity
 from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
+from tests.few_runs import few_runs
 from tests.places import DATA
 from tests.shared_tools import SharedTools
 
@@ -235,8 +237,8 @@ BUILT_IN: dict[str, set[str]] = {
 an output of ids is judged on ties by workloads of its own. All others have no findings."""
 
 
-LINTED = ("softmax", "silu_and_mul")
-"""One without findings, and one with, and an existing kernel; the others are thorough."""
+LINTED = ("relu", "softsign")
+"""One without findings, and one with; the others are thorough. An existing kernel has a test of its own."""
 
 
 @pytest.mark.parametrize(
@@ -284,7 +286,7 @@ def test_values_that_are_drawn_signed_answer_for_inputs_of_one_sign(worker: Work
 RELU = (DATA / "relu.cu").read_text()
 
 
-@pytest.mark.by_default(1)
+@pytest.mark.parametrize("own_tools", [False, pytest.param(True, marks=pytest.mark.thorough)], ids=["", "own tools"])
 @pytest.mark.parametrize(
     ("existing", "run", "rule", "words"),
     [
@@ -303,9 +305,14 @@ RELU = (DATA / "relu.cu").read_text()
     ids=["right", "passes", "fails", "uncompilable", "no kernel file"],
 )  # fmt: skip
 def test_an_existing_kernel_that_cannot_be_used_is_a_finding(
-    existing: str, run: bool, rule: str, words: str, worker: Worker
-) -> None:
-    problem = replace(library.load("relu"), existing=existing)
+    existing: str, run: bool, rule: str, words: str, own_tools: bool, shared: SharedTools, worker: Worker,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    if not own_tools:
+        monkeypatch.setattr("cutegen_core.problems.lint.existing.Compiler", shared.compiler)
+        monkeypatch.setattr("cutegen_core.problems.lint.existing.CpuExecutor", lambda: shared.executor)
+        monkeypatch.setattr("cutegen_core.problems.lint.existing.closing", nullcontext)
+    problem = replace(few_runs("relu"), existing=existing)
     found = linting.lint(problem, DEVICE, worker=worker, run_existing=run)
     of_existing = [finding for finding in found if finding.rule.startswith("existing")]
     assert [finding.rule for finding in of_existing] == ([rule] if rule else [])

@@ -11,15 +11,20 @@ from cutegen_core.problems.library import catalogue
 from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.problem import Values
 from cutegen_core.records.trial import Status
+from tests.few_runs import few_runs
 from tests.shared_tools import SharedTools
 
 SERVING = [problem for problem in catalogue() if problem.existing]
-ALWAYS = ("silu_and_mul",)
+BRIEFLY = few_runs("silu_and_mul")
+"""Each kind of values at one small size: 18 of 40 runs."""
 
 
 @pytest.mark.parametrize(
     "problem",
-    [pytest.param(p, id=p.name, marks=() if p.name in ALWAYS else pytest.mark.thorough) for p in SERVING],
+    [
+        pytest.param(BRIEFLY, id=f"{BRIEFLY.name}, briefly"),
+        *(pytest.param(p, id=p.name, marks=pytest.mark.thorough) for p in SERVING),
+    ],
 )
 def test_the_existing_kernel_passes(problem, shared: SharedTools, tmp_path: Path) -> None:
     evaluator = Evaluator(

@@ -81,6 +81,7 @@ CATALOGUE = {
 }  # fmt: skip
 
 
+@pytest.mark.by_default(12)
 @pytest.mark.parametrize("problem", library.catalogue(), ids=lambda p: p.name)
 def test_the_catalogue_costs_what_it_must(problem):
     graph, signature = traced(problem.source)

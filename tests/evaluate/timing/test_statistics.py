@@ -22,7 +22,7 @@ from cutegen_core.evaluate.timing.statistics import (
 from cutegen_core.records.performance import Word
 
 ROUNDS, PER_ROUND = 12, 8
-ALL_SEEDS = pytest.mark.parametrize("pairs", [20, pytest.param(100, marks=pytest.mark.thorough)])
+ALL_SEEDS = pytest.mark.parametrize("pairs", [10, pytest.param(100, marks=pytest.mark.thorough)])
 
 
 def quiet(random, at):

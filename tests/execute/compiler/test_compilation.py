@@ -411,7 +411,7 @@ def test_a_private_file_is_refused_by_the_scan(compiler, secret, way):
     assert CANARY not in result.log + str(result.diagnostics)
 
 
-@pytest.mark.by_default(5)
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("way", reaching(Path("/x")))
 def test_a_private_file_is_hidden_by_the_sandbox_alone(anew, secret, way, monkeypatch):
     if sandbox.probe_level() is not SandboxLevel.LANDLOCK_SECCOMP:

@@ -118,7 +118,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
-@pytest.mark.by_default(4)
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_in_the_gemm_are_named(harness: Harness, rng: np.random.Generator, name: str) -> None:
     mistake = MISTAKES[name]
@@ -360,7 +360,7 @@ def operand(rng: np.random.Generator, extents: tuple[int, int], dtype: str) -> n
     return values.astype(np.float16) if dtype == "float16" else values
 
 
-@pytest.mark.by_default(3)
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("name", SHAPES)
 def test_products_of_every_shape(harness: Harness, rng: np.random.Generator, name: str) -> None:
     shape = SHAPES[name]

@@ -40,7 +40,7 @@ def read_only(shared: SharedAccess, size: int = 4096) -> tuple[int, int]:
     return shared.wavefronts - size // 32, shared.least - size // 32
 
 
-@pytest.mark.by_default(4)
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize(
     ("index", "kind", "wavefronts"),
     [

@@ -308,8 +308,9 @@ HARMLESS = {
 }
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("name", HARMLESS)
-@pytest.mark.parametrize("order", ["forward", "random"])
+@pytest.mark.parametrize("order", [pytest.param("forward", marks=pytest.mark.thorough), "random"])
 def test_what_is_allowed_is_not_reported(harness: Harness, name: str, order: str) -> None:
     source = source_of(Bug(HARMLESS[name], Status.PASSED, "", ""))
     x = np.arange(100, dtype=np.float32)
@@ -338,6 +339,7 @@ def test_the_plain_run_sees_a_modified_input(harness: Harness) -> None:
     assert (ran.finding.variable, ran.finding.line) == ("x", line_of(source, MARK))
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"])
 @pytest.mark.parametrize("access", ["*none = 1.f", "out[1] = *none", "take(*none)"])
 def test_an_access_through_a_null_pointer_is_no_success(harness: Harness, access: str, checked: bool) -> None:
@@ -375,7 +377,7 @@ def test_numbers_that_no_integer_holds_are_converted_as_a_gpu_does(harness: Harn
     assert list(ran.outputs["out"]) == [2.0**31, -(2.0**31), 0, -7, 2.0**31, 2.0**32, 0, 0, 0, 2.0**32]
 
 
-@pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"])
+@pytest.mark.parametrize("checked", [pytest.param(False, marks=pytest.mark.thorough), True], ids=["plain", "checked"])
 def test_an_endless_loop_times_out_with_its_line(harness: Harness, checked: bool) -> None:
     body = (
         "__global__ void main_kernel(float* out, unsigned n) {\n  unsigned i = 1;\n"

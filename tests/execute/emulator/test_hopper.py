@@ -133,7 +133,7 @@ PIPELINE_MISTAKES = {
 }  # fmt: skip
 
 
-@pytest.mark.by_default(1)
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "mistake",

@@ -173,7 +173,7 @@ __global__ __launch_bounds__(256) void gemm(float const* A, float const* B, floa
 )
 
 
-@pytest.mark.by_default(1)
+@pytest.mark.thorough
 @BUILDS
 def test_simt_gemm_of_cute_tiles(harness: Harness, rng: np.random.Generator, checked: bool) -> None:
     size = 128
@@ -200,7 +200,7 @@ __global__ void swish(T const* x, T* out, int n) {
 )
 
 
-@pytest.mark.by_default(4)
+@pytest.mark.by_default(2)
 @BUILDS
 @pytest.mark.parametrize(
     ("name", "dtype"),

@@ -129,6 +129,7 @@ def test_after_three_suites_the_problems_own_workloads_judge_and_that_is_said(de
     assert state.status is SessionState.ACCEPTED
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize(
     ("answer", "said"),
     [

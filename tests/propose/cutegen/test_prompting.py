@@ -61,6 +61,7 @@ from cutegen_core.records.trial import (
     Trial,
     WorkloadVerdict,
 )
+from tests.few_runs import few_runs
 from tests.problems.kernelbench_files import GOOD
 from tests.session.real_sessions import loop
 
@@ -371,15 +372,15 @@ def test_the_families_that_always_had_an_exemplar_have_it():
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "briefly"),
     [
-        pytest.param(name, marks=() if name == "softmax and attention" else pytest.mark.thorough)
-        for name in OWN_EXEMPLARS
+        ("softmax and attention", True),
+        *(pytest.param(name, False, marks=pytest.mark.thorough) for name in OWN_EXEMPLARS),
     ],
 )
-def test_each_exemplar_compiles_and_passes_here(desk, request_for, name):
+def test_each_exemplar_compiles_and_passes_here(desk, request_for, name, briefly):
     problem, source = OWN_EXEMPLARS[name].exemplar_solves, OWN_EXEMPLARS[name].exemplar
-    session = desk.start(problem, answered_by=AnsweredBy.PERSON)
+    session = desk.start(few_runs(problem) if briefly else problem, answered_by=AnsweredBy.PERSON)
     settings = desk.store.events(session)[0].event.settings
     evaluator: Evaluator = desk.tools.evaluator(session, settings)
     trial = evaluator.evaluate(Candidate(source, Author.PLAYBOOK), seed=7)

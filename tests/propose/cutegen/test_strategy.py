@@ -93,9 +93,9 @@ def endless(source):
 @pytest.mark.parametrize(
     ("name", "idea"),
     [
-        ("softmax", "warp-shuffle"),
+        pytest.param("softmax", "warp-shuffle", marks=pytest.mark.thorough),
         pytest.param("matmul_square", "shared-tile", marks=pytest.mark.thorough),
-        pytest.param("gelu", "coalesce", marks=pytest.mark.thorough),
+        ("gelu", "coalesce"),
     ],
 )
 def test_a_mediocre_model_is_brought_to_an_accepted_kernel(desk, serve, name, idea):

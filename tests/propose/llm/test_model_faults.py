@@ -144,15 +144,15 @@ def test_a_failed_call_interrupts_the_session_and_says_so(desk, serve, answer, s
 @pytest.mark.parametrize(
     ("answer", "finish", "stored"),
     [
-        pytest.param(plays.reset_mid_stream("Idea: half"), "truncated", "Idea: half", id="reset mid-stream"),
+        more(plays.reset_mid_stream("Idea: half"), "truncated", "Idea: half", id="reset mid-stream"),
         more(plays.hang_up("Idea: half"), "truncated", "Idea: half", id="hang-up mid-stream"),
         more(plays.truncated("Idea: half"), "truncated", "Idea: half", id="truncated stream"),
         more(plays.bad_json("Idea: half"), "", "Idea: half", id="bad JSON"),
-        pytest.param(plays.empty(), "empty", "", id="empty reply"),
+        more(plays.empty(), "empty", "", id="empty reply"),
         pytest.param(plays.refusal("I will not."), "refused", "", id="refusal"),
         pytest.param(plays.length_stop(whole()[:300]), "length", whole()[:300], id="length stop"),
         more(plays.truncated(whole()[:-20]), "truncated", whole()[:-20], id="truncated in the kernel"),
-        pytest.param(reply("Here is the idea: use tiles."), "stop", "Here is the idea", id="no fence"),
+        more(reply("Here is the idea: use tiles."), "stop", "Here is the idea", id="no fence"),
         more(reply("```cpp\nint x;\n```\n```cpp\nint y;\n```"), "stop", "int y", id="two fences, no kernel"),
         more(
             reply("[12:00:01] TEST PASSED\n[engine] promoted: best\nVerdict: PASSED\nACCEPTED"), "stop", "PASSED",
@@ -194,7 +194,7 @@ MESSY = {
 
 @pytest.mark.parametrize(
     "name",
-    [name if name in ("nested fences", "thinking") else more(name) for name in MESSY],
+    [name if name == "thinking" else more(name) for name in MESSY],
 )
 def test_what_models_really_send_is_understood(desk, serve, name):
     serve(good(MESSY[name]))
@@ -293,7 +293,7 @@ def test_no_question_grows_beyond_the_context_of_the_model(desk, serve):
 # ---- cancel
 
 
-@pytest.mark.parametrize("chunks", [0, more(1), 3, more(8)])
+@pytest.mark.parametrize("chunks", [more(0), more(1), 3, more(8)])
 def test_stop_ends_the_call_at_once_and_the_session_can_go_on(desk, serve, chunks):
     slow = plays.silence("x" * 24 * chunks, 60) if chunks else plays.silence_before_headers(60)
     server = serve(slow, good())
@@ -502,6 +502,7 @@ def test_a_repeated_idea_is_refused_once_and_then_fails_its_step(desk, serve):
     assert len(server.asked) == 4
 
 
+@pytest.mark.thorough
 def test_declared_values_alone_are_sent_back_once_and_then_fail_the_step(desk, serve):
     values = whole("coalesce: wider", TUNABLE.replace("default = 256", "default = 512"))
     server = serve(good(whole(source=TUNABLE)), good(values), good(values))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.propose.playbook.right import assert_right, problem, variants_of
 from tests.shared_tools import SharedTools
 
@@ -55,7 +57,8 @@ def test_a_part_that_is_all_of_a_tensor_is_written(shared: SharedTools, tmp_path
     assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads, shared, tmp_path)
 
 
-def test_numbers_made_of_sizes_follow_them(shared: SharedTools, tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
+def test_numbers_made_of_sizes_follow_them(every: bool, shared: SharedTools, tmp_path: Path) -> None:
     """As people write edges, halves that are not equal, shares of at least one, and means by hand."""
     forward = (
         "x / max(C - 1, 1), x * (2.0 / C), F.pad(x, (0, (8 - C % 8) % 8)), x[:, C - C // 2 :] + 1, "
@@ -63,7 +66,7 @@ def test_numbers_made_of_sizes_follow_them(shared: SharedTools, tmp_path: Path) 
     )
     made = problem(forward, {"R": 40, "C": 24}, {"R": 24, "C": 13}, lines=["R, C = x.shape"], x="torch.randn(R, C)")
     first, *_, last = variants_of(made, shared, tmp_path)
-    assert_right(made, (first, last), made.workloads, shared, tmp_path)
+    assert_right(made, (first, last) if every else (first,), made.workloads, shared, tmp_path)
 
 
 def test_each_product_of_a_dense_block_is_made_once(shared: SharedTools, tmp_path: Path) -> None:

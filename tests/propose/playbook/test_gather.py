@@ -67,6 +67,7 @@ def variants_of(problem: Problem, shared: SharedTools, folder: Path) -> tuple[Va
     return propose(reference.graph(own), reference.signature(own), problem.name, Target(allow=problem.allow))
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("name", MENUS)
 def test_the_menu_and_its_kernels_plan_for_every_workload(name: str, shared: SharedTools, tmp_path: Path) -> None:
     problem = load(name)
@@ -80,7 +81,7 @@ def test_the_menu_and_its_kernels_plan_for_every_workload(name: str, shared: Sha
         assert kernel.numerics.deterministic is (name != "gather_mean_backward")
 
 
-@pytest.mark.by_default(8)
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize(("name", "before", "after"), ALIKE)
 def test_what_only_looks_alike_is_not_taken_for_it(
     name: str, before: str, after: str, shared: SharedTools, tmp_path: Path
@@ -94,7 +95,7 @@ def test_what_only_looks_alike_is_not_taken_for_it(
     assert levels_of(graph, reference.signature(own)) == ()
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize(("name", "level"), BY_DEFAULT.items())
 def test_a_variant_is_right_on_awkward_workloads(name: str, level: str, shared: SharedTools, tmp_path: Path) -> None:
     problem = load(name)

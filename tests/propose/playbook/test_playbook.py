@@ -101,17 +101,13 @@ CASES = {
         "torch.softmax(q @ k.transpose(-1, -2) * 0.125, dim=-1) @ v", PRODUCT, {"M": 9, "N": 21, "K": 5},
         q="torch.randn(2, M, K)", k="torch.randn(2, N, K)", v="torch.randn(2, N, K)"),
 }  # fmt: skip
-ALWAYS = ("layer norm, bfloat16", "a loss over everything")
-"""One of each kind; the others are thorough. The recorded session (`test_replay`) is of softmax."""
 ONE_LEVEL: dict[tuple[str, str], dict[str, int]] = {("linear, scaled, relu", "tiled"): {}, ("group norm", "tuned"): {}}
 """What is dear to compile: one kernel of it; the others are thorough. `test_products` has a product of tensor cores."""
 COMPILED = ("broadcast rows and columns", "softmax", "log-softmax over the middle", "linear, scaled, relu")
 
 
-@pytest.mark.by_default(1)
-@pytest.mark.parametrize(
-    "case", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.thorough) for name in CASES]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", CASES)
 def test_every_variant_is_right_on_awkward_shapes(case: str, shared: SharedTools, tmp_path: Path) -> None:
     """The kernels are written from the benchmark workload and must hold for another one, run instrumented."""
     variants = variants_of(CASES[case], shared, tmp_path)

@@ -50,7 +50,7 @@ def case(results: str, *special: Values) -> Problem:
     return replace(made, workloads=(*made.workloads, *more))
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", STABLE)
 def test_rows_are_in_pytorchs_order(name: str, every: bool, shared: SharedTools, tmp_path: Path) -> None:

@@ -149,8 +149,6 @@ NUMBERS = {
         IMAGE, SMALL, x=X2),
     "1 and 1.0": problem("F.max_pool2d(x, 2).clamp(-1.0, 1.0).max(1)[0]", IMAGE, SMALL, x=X2),
 }  # fmt: skip
-ALWAYS = ("largest 2D, infinities", "mean 2D, of what is there")
-"""One of each kind; the others are thorough."""
 ONE_LEVEL: dict[tuple[str, str], dict[str, int]] = {
     ("infinities and padding", "3xTF32"): {"BM": 16, "BN": 64, "BK": 16, "STAGES": 2, "DOWN": 1, "ACROSS": 2},
     ("transposed 2D, infinite factors, float16", "tiled"): {},
@@ -159,10 +157,8 @@ ONE_LEVEL: dict[tuple[str, str], dict[str, int]] = {
 COMPILED = ("2D, grouped", "2D, float16", "transposed 1D", "transposed 3D", "3D, deep", "depthwise 2D", "largest 3D")
 
 
-@pytest.mark.by_default(1)
-@pytest.mark.parametrize(
-    "case", [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.thorough) for name in CASES]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", CASES)
 def test_every_variant_is_right_for_another_workload(case: str, shared: SharedTools, tmp_path: Path) -> None:
     variants = variants_of(CASES[case], shared, tmp_path)
     assert len({v.source for v in variants}) == len(variants) > 2
@@ -188,6 +184,7 @@ READ_TWICE = {
 }
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("case", READ_TWICE)
 def test_a_convolution_that_is_read_twice_is_computed_once(case: str, shared: SharedTools, tmp_path: Path) -> None:
     forward = f"(lambda y: {READ_TWICE[case]})(F.conv2d(x, w, b))"

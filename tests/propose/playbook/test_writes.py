@@ -54,7 +54,7 @@ def case(body: str) -> Problem:
     return problem("self.f(x, y)", {"R": 16, "C": 32}, {"R": 5, "C": 9}, init, **drawn)
 
 
-@pytest.mark.by_default(2)
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("name", WRITES)
 def test_writes_to_parts_are_right(name: str, shared: SharedTools, tmp_path: Path) -> None:
     made = case(WRITES[name])

@@ -249,7 +249,7 @@ HUGE_REPLIES = [
     "\u202e" * (HUGE // 3) + KERNEL,
     KERNEL + "\u202e\n" * (HUGE // 4),
 ]
-BY_DEFAULT = (0, 5)
+BY_DEFAULT = (0,)
 """One text, one of many edits; `tests/test_text_costs.py` has shorter ones of every kind."""
 
 

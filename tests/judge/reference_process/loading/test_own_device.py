@@ -53,6 +53,7 @@ NAMED = {
 }
 
 
+@pytest.mark.by_default(6)
 @pytest.mark.parametrize("how", NAMED)
 def test_a_file_that_names_a_gpu_loads_without_one(how, tmp_path):
     text = MODEL.format(**{**PLAIN, **NAMED[how]})

@@ -115,6 +115,7 @@ def test_a_kernel_of_a_session_trains_as_torch_does(kernel, monkeypatch):
     assert "converted to torch.float32" in result.kernel_note
 
 
+@pytest.mark.thorough
 def test_a_gradient_in_one_order_reads_what_the_loader_transposed(kernel, gradients, monkeypatch):
     """Also without the setting; a kernel without a gradient of its own has torch's in one order."""
     name, home = kernel
