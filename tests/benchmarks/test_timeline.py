@@ -1,27 +1,25 @@
 """Where the time of a trial goes: the functions that are recorded exist, and spans are printed nested."""
 
-import os
+import subprocess
 import sys
-import traceback
 
 from benchmarks.toolchain import timeline
 from benchmarks.toolchain.timeline import Span
 
+_WATCH = """
+import sys
+from pathlib import Path
+from benchmarks.toolchain import timeline
+for names in {several}:
+    timeline.Timeline(Path(sys.argv[1])).watch(names)
+"""
+
 
 def test_every_function_that_is_recorded_exists(tmp_path):
-    """In a fork of this process, which has imported most of what they are in."""
-    child = os.fork()
-    if child == 0:
-        failed = 1
-        try:
-            for names in (timeline._HERE, *timeline._IN_WORKERS.values()):
-                timeline.Timeline(tmp_path / "spans").watch(names)
-            failed = 0
-        finally:
-            (tmp_path / "why").write_text(traceback.format_exc())
-            os._exit(failed)
-    _, code = os.waitpid(child, 0)
-    assert code == 0, (tmp_path / "why").read_text()
+    several = [timeline._HERE, *timeline._IN_WORKERS.values()]
+    command = [sys.executable, "-c", _WATCH.format(several=several), str(tmp_path / "spans")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_worker_is_recorded_as_it_serves(tmp_path, monkeypatch, capsys):

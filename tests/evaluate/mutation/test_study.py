@@ -85,6 +85,6 @@ def test_the_oracle_takes_sizes_whose_threads_the_emulator_affords(shared):
 
 
 def test_an_original_that_fails_says_so(studied):
-    broken = RELU.replace("in(i) >", "missing(i) >")
+    broken = RELU.replace("if (i < n) ", "")
     with pytest.raises(UsageError, match="the original does not pass"):
         study(studied[0], lambda _: None, broken, find_mutants(broken)[:1], 1, SilentWatch())

@@ -31,7 +31,7 @@ def desk(tmp_path_factory):
 @pytest.mark.parametrize(
     ("name", "sample", "steps"),
     [
-        (FIRST, MutantSample(1, 1), 2),
+        (FIRST, MutantSample(1, 2), 2),
         *(pytest.param(n, MutantSample(), 40, marks=pytest.mark.thorough) for n in SERVING),
     ],
     ids=[f"{FIRST}, briefly", *SERVING],
