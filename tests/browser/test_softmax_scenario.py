@@ -1,15 +1,20 @@
-"""A person's whole way through the workbench, with nothing replaced: compiler, emulator, engine, server, browser."""
+"""A person's whole way through the workbench, with nothing replaced: compiler, emulator, engine, server, browser.
+
+The problem is a file with few sizes, so that its trials take few runs.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.driving import shortcut, state_of, stop_of, title_of, widget_of
 from tests.browser.editing import open_editor, replace_text, text_of
+from tests.few_runs import few_runs_file
 from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -32,9 +37,10 @@ def too_large(source: str) -> str:
     return f"{before}{assignment}1.0f + {value}"
 
 
-def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> None:
+def test_from_the_first_approval_to_acceptance(server: Server, page: Page, tmp_path: Path) -> None:
     page.emulate_media(reduced_motion="no-preference")
-    page.goto(server.url)
+    page.goto(f"{server.url}/problems?path={few_runs_file('softmax', tmp_path)}&name=softmax")
+    page.get_by_role("button", name="Load").click()
     page.get_by_role("button", name="Start", exact=True).click()
     expect(state_of(page)).to_be_visible()
     page.emulate_media(reduced_motion="reduce")  # while the engine starts, motion would take a core

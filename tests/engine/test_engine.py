@@ -415,7 +415,8 @@ def test_a_store_that_was_replaced_is_not_written(store, tmp_path):
 
 
 def run_engine():
-    return subprocess.Popen([sys.executable, "-m", "cutegen_core.engine"], stderr=subprocess.PIPE, text=True)
+    """Start an engine that prepares nothing: in this workspace it would begin to build the emulator."""
+    return subprocess.Popen([sys.executable, "-m", "tests.engine.double_engine"], stderr=subprocess.PIPE, text=True)
 
 
 def test_an_engine_whose_lock_was_deleted_leaves_to_the_next_one(store):
