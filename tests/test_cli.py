@@ -94,8 +94,8 @@ def test_problems_says_which_family_recognises_each_or_why_none_does(here, capfd
     assert "the playbook knows 1 of 2" in shown
 
 
-def test_check_passes_a_right_kernel_and_says_what_it_measured(tmp_path):
-    trial = answer("check", RELU, "--problem", few_runs_file("relu", tmp_path), "--seed", 5)
+def test_check_passes_a_right_kernel_and_says_what_it_measured(here, tmp_path):
+    trial = here("check", RELU, "--problem", few_runs_file("relu", tmp_path), "--seed", 5)
     assert trial["status"] == "PASSED"
     assert [stage["stage"] for stage in trial["stages"]] == ["PATCH", "COMPILE", "TEST", "BENCHMARK", "PROFILE"]
     assert trial["performance"] is None

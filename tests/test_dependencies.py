@@ -8,8 +8,14 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+import pytest
+
 from cutegen_core.machine import toolchain
 from tests.places import ROOT
+from tests.test_house import nodes_of
+
+pytestmark = pytest.mark.xdist_group("test_house.py")
+"""In that file's process, which reads the same modules."""
 
 OURS = {"cutegen_core", "pages"}
 RUN_AS_COMMANDS = {"ninja": "`python -m ninja` builds the emulator", **dict.fromkeys(toolchain.WHEELS, "by path")}
@@ -25,7 +31,7 @@ def sources() -> list[Path]:
 def imported(path: Path) -> set[str]:
     """Top-level names, and the modules that `app.py` loads early by name."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:

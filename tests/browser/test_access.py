@@ -98,6 +98,7 @@ def test_the_cookie_is_the_browsers_secret_and_other_origins_get_nothing(guarded
     assert answer(guarded, "GET", "/_stcore/stream", cookie_of(guarded, "owner"), **foreign).status == 403
 
 
+@pytest.mark.thorough
 def test_a_viewer_sees_a_session_and_decides_nothing(guarded: Server, page: Page) -> None:
     store = Store(guarded.home / "store.db")
     story = softmax_story(store)

@@ -81,7 +81,8 @@ def cold(tmp_path: Path, home: Path) -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.parametrize("kind", ["server", pytest.param("cold", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["server", "cold"])
 def test_links_to_steps_that_are_there_and_that_are_not(kind: str, request: pytest.FixtureRequest, page: Page) -> None:
     server: Server = request.getfixturevalue(kind)
     session = softmax_story(Store(server.home / "store.db")).session

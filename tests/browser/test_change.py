@@ -29,6 +29,7 @@ def in_pane(page: Page, text: str) -> bool:
     return inside
 
 
+@pytest.mark.thorough
 def test_the_change_is_walked_by_key_and_unfolded(server: Server, store: Store, page: Page) -> None:
     page.set_viewport_size({"width": 1280, "height": 640})
     page.goto(f"{server.url}/session?id={at_the_diff_gate(store).session}")

@@ -1,4 +1,4 @@
-"""Every decision of the decide bar, by key and (thorough) by click, on one session that a live engine carries on."""
+"""Every decision of the decide bar, by key and by click, on one session that a live engine carries on."""
 
 from __future__ import annotations
 
@@ -35,10 +35,8 @@ STILL_TYPING_MS = 1000
 """So long after typing in the editor its letters are not taken for answers (`assets/editor`: 0.8 s)."""
 
 
-@pytest.mark.parametrize(
-    ("by", "own_source"),
-    [("key", False), *(pytest.param(by, True, marks=pytest.mark.thorough) for by in ("key", "click"))],
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize(("by", "own_source"), [("key", False), ("key", True), ("click", True)])
 def test_every_decision_has_its_effect(server: Server, store: Store, page: Page, by: str, own_source: bool) -> None:
     session = softmax_story(store).session
     known = len(decided(store, session))

@@ -56,6 +56,7 @@ def test_typing_is_kept_through_reload_and_runs_with_its_key(server: Server, sto
     until_saved(store, session, HOSTILE + " and more")
 
 
+@pytest.mark.thorough
 def test_text_and_messages_from_outside_stay_text(server: Server, store: Store, page: Page) -> None:
     session = hostile_story(store).session
     page.goto(f"{server.url}/session?id={session}&step=1")
@@ -118,6 +119,7 @@ def kernel_in_two_tabs(server: Server, store: Store, page: Page) -> tuple[str, P
     return session, page, other
 
 
+@pytest.mark.thorough
 def test_who_types_in_a_line_that_another_tab_has_changed_is_asked(
     server: Server, store: Store, kernel_in_two_tabs: tuple[str, Page, Page]
 ) -> None:

@@ -48,7 +48,7 @@ def test_the_tour_leads_over_the_real_page_and_does_not_come_back(page: Page, se
     expect(page.locator(TOUR)).to_contain_text("2 of 5")
     page.get_by_role("button", name="Skip the tour").click()
     expect(page.locator(TOUR)).to_have_count(0)
-    opened_recording(page, server)
+    page.reload()
     settled(page)
     expect(page.locator(TOUR)).to_have_count(0)
 

@@ -170,9 +170,9 @@ def _draft(store: Store, session: str) -> str:
 VIEWS = ("inline", "split", "hunks")
 
 
-@pytest.mark.parametrize("views", [VIEWS[1:2], pytest.param(VIEWS, marks=pytest.mark.thorough)], ids=" ".join)
+@pytest.mark.parametrize("all_views", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_texts_stay_texts_on_a_step_that_does_not_compile(
-    server: Server, store: Store, watched: Watched, views: Sequence[str]
+    server: Server, store: Store, watched: Watched, all_views: bool
 ) -> None:
     story, page = stories.hostile_session(store), watched.page
     address = f"{server.url}/session?id={story.session}"
@@ -181,7 +181,7 @@ def test_texts_stay_texts_on_a_step_that_does_not_compile(
     watched.shows("diagnostic", "tool", "context")
     page.locator(".st-key-raw-log label").click()
     watched.shows("log")
-    for view in views:
+    for view in VIEWS if all_views else ():
         choose(page, "View", view)
         watched.shows("comment")
     choose(page, "Evidence", "memory")
@@ -264,8 +264,8 @@ def test_texts_stay_texts_on_the_other_pages(server: Server, store: Store, watch
     watched.shows("stopped")
 
 
-@pytest.mark.parametrize("all_of_them", [False, pytest.param(True, marks=pytest.mark.thorough)])
-def test_addresses_stay_texts(server: Server, store: Store, watched: Watched, all_of_them: bool) -> None:
+@pytest.mark.thorough
+def test_addresses_stay_texts(server: Server, store: Store, watched: Watched) -> None:
     page = watched.page
     session = stories.hostile_import(store).session
     short = [text for text in STRINGS if len(text) < 1000]
@@ -282,7 +282,7 @@ def test_addresses_stay_texts(server: Server, store: Store, watched: Watched, al
         f"problems?path={'W' * 5000}",
         f"present?id={strange}&at={many}",
     )
-    for address in addresses if all_of_them else addresses[:3]:
+    for address in addresses:
         page.goto(f"{server.url}/{address}")
         expect(page.locator(".cg-note, .cg-step-title").first).to_be_visible()
         watched.is_clean()

@@ -127,6 +127,7 @@ def test_tab_walks_through_the_page_in_the_order_it_is_read(server: Server, own_
     assert found == sorted(found)
 
 
+@pytest.mark.thorough
 def test_a_popup_has_its_keys_for_itself(server: Server, store: Store, page: Page) -> None:
     """A letter in the menu, in the dialog and in a list of choices answers nothing; afterwards it does."""
     session = softmax_story(store).session

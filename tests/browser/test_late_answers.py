@@ -116,6 +116,7 @@ def test_an_answer_from_before_a_change_of_the_form_undoes_nothing(plan: tuple[P
     expect(grid).to_have_value("rows * 1")
 
 
+@pytest.mark.thorough
 def test_a_form_that_is_drawn_late_undoes_nothing_that_was_typed(plan: tuple[Page, Line, str], store: Store) -> None:
     page, line, session = plan
     line.hold()

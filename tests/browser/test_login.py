@@ -100,6 +100,7 @@ def test_people_log_in_and_have_the_role_they_are_given(asking: Server, provider
     (asking.home / "access.toml").write_text(RULES)
 
 
+@pytest.mark.thorough
 def test_an_address_nobody_verified_does_not_enter(asking: Server, provider: Provider, page: Page) -> None:
     provider.user = {"sub": "2", "email": "ann@example.org", "email_verified": False}
     page.goto(asking.url)

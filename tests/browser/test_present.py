@@ -39,6 +39,7 @@ def go_on(store: Store, story: Story, idea: str) -> None:
     story.held = None
 
 
+@pytest.mark.thorough
 def test_a_recording_is_walked_by_keys_and_plays_by_itself(server: Server, page: Page) -> None:
     session = import_path(Store(server.home / "store.db"), RECORDING).session
     page.goto(f"{server.url}/present?id={session}&every=3")

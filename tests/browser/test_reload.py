@@ -64,6 +64,7 @@ def in_a_trial(store: Store) -> Story:
 _LOGS_HEIGHT = "() => document.querySelector('.st-key-live-log').getBoundingClientRect().height"
 
 
+@pytest.mark.thorough
 def test_a_running_trial_shows_its_log_after_a_reload_too(server: Server, store: Store, page: Page) -> None:
     with engine_held(server):
         story = in_a_trial(store)

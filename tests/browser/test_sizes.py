@@ -156,6 +156,7 @@ def test_no_text_is_too_small_and_no_table_breaks_a_word(
             never(page, _BROKEN_WORDS, f"{address} at {size['width']}")
 
 
+@pytest.mark.thorough
 def test_source_and_machine_code_are_linked_both_ways(server: Server, store: Store, page: Page) -> None:
     page.goto(f"{server.url}/session?id={gpu_story(store).session}&step=5&pane=sass")
     settled(page)

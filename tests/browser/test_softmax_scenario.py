@@ -1,4 +1,7 @@
-"""A person's whole way through the workbench, with nothing replaced: compiler, emulator, engine, server, browser."""
+"""A person's whole way through the workbench, with nothing replaced: compiler, emulator, engine, server, browser.
+
+The problem is a file with few sizes, so that its trials take few runs.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,13 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.driving import shortcut, state_of, stop_of, title_of, widget_of
 from tests.browser.editing import open_editor, replace_text, text_of
+from tests.places import DATA
 from tests.serving import Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
 
+FEW_RUNS = DATA / "few_runs" / "softmax.py"
+"""The catalogue's softmax with one small size. A file in one place: what it says of itself is kept by its path."""
 FIRST_EVER_MS = 240_000
 """The very first trial on a machine builds the emulator's headers."""
 
@@ -34,7 +40,8 @@ def too_large(source: str) -> str:
 
 def test_from_the_first_approval_to_acceptance(server: Server, page: Page) -> None:
     page.emulate_media(reduced_motion="no-preference")
-    page.goto(server.url)
+    page.goto(f"{server.url}/problems?path={FEW_RUNS}&name=softmax")
+    page.get_by_role("button", name="Load").click()
     page.get_by_role("button", name="Start", exact=True).click()
     expect(state_of(page)).to_be_visible()
     page.emulate_media(reduced_motion="reduce")  # while the engine starts, motion would take a core

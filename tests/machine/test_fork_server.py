@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -12,6 +14,7 @@ from cutegen_core.judge.reference_process import TRACED
 from cutegen_core.machine import forking
 from cutegen_core.machine.worker import Worker
 from cutegen_core.records.errors import MachineError, WorkerLimitError
+from tests.few_runs import few_runs
 from tests.patience import PATIENCE_S, wait_until
 from tests.priorities import group_niceness, niceness
 
@@ -117,6 +120,16 @@ def test_a_process_that_has_got_a_thread_is_not_forked_but_starts_new_programs(f
     wait_until(lambda: not exists(said["pid"]), "the child is not reaped")
 
 
+def test_the_worker_that_tests_share_is_a_fork(shared):
+    """What it imports has started no thread."""
+    problem = few_runs("relu")
+    asked = replace(problem, source=f"{problem.source}\n# {uuid4()}: no answer of an earlier run is kept for it\n")
+    shared.reference(asked).signature(asked.workloads[0])
+    pid = shared.worker()._process.pid
+    assert "cutegen_core.machine.fork_server" in Path(f"/proc/{pid}/cmdline").read_text(), "a program of its own"
+
+
+@pytest.mark.thorough
 def test_what_reference_workers_import_starts_no_thread_and_does_not_ask_the_driver(forked, tmp_path):
     """Else they would not be forks. A driver that torch asks for GPUs would start a thread: asking fails here, in the
     middle of the import."""

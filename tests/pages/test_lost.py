@@ -29,6 +29,7 @@ def take_away(store: Store, folder: Path) -> list[Path]:
     return [file.rename(folder / file.name) for file in files]
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("page", ["", "session", "compare", "present"])
 def test_a_store_that_is_deleted_under_a_page_is_said_and_can_be_put_back(store: Store, page: str) -> None:
     session = softmax_story(store).session
@@ -62,6 +63,7 @@ def test_the_pages_go_on_with_an_empty_store(store: Store) -> None:
     assert f"there is no session {session}" in shown(framed("session", id=session))
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("table", ["events", "blobs", "sessions"])
 def test_rows_that_are_missing_under_a_page_are_said_and_hide_no_other_session(store: Store, table: str) -> None:
     broken, whole = softmax_story(store).session, Story(store).begin().session
@@ -82,6 +84,7 @@ def press(page: AppTest, key: str) -> None:
     button_of(page, key).click().run()
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("before", [True, False], ids=["before the commit", "after it"])
 def test_a_page_killed_at_any_commit_of_a_decision_sends_it_once_or_not(store: Store, before: bool) -> None:
     session = softmax_story(store).session
@@ -105,6 +108,7 @@ def test_a_page_killed_at_any_commit_of_a_decision_sends_it_once_or_not(store: S
     assert boundary > 1
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("before", [True, False], ids=["before the commit", "after it"])
 def test_a_page_killed_at_any_commit_of_a_start_leaves_a_whole_session_or_none(store: Store, before: bool) -> None:
     for boundary in range(1, 9):

@@ -107,6 +107,7 @@ def sent(store: Store, story: Story) -> Decision:
     return waiting.decision
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize(("typed", "text"), [(None, ""), ("Mine: short.", "Mine: short.")])
 @pytest.mark.parametrize("button", ["prompt-send", "decide-approve"])
 def test_a_prompt_is_sent_as_it_stands_in_the_field(
@@ -324,6 +325,7 @@ def test_what_was_typed_for_a_model_that_is_gone_is_not_lost(store: Store) -> No
     assert model_settings.read().settings == (replace(LOCAL, temperature=0.4),)
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("typed", ["nan", "inf", "-inf", "1e999", "9" * 400])
 @pytest.mark.parametrize("name", ["-retries", "-temperature", "-total_timeout_s"])
 def test_a_number_that_is_none_is_refused(store: Store, typed: str, name: str) -> None:

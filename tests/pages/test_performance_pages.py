@@ -109,6 +109,7 @@ def test_a_suspect_time_is_no_result(store: Store, open_page: OpenPage) -> None:
     assert "never shown as a result" in text
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("pane", ["timing", "roofline", "profile"])
 def test_without_a_gpu_the_panes_say_so(store: Store, open_page: OpenPage, pane: str) -> None:
     text = shown(open_page("session", id=softmax_story(store).session, step=3, pane=pane))

@@ -71,6 +71,7 @@ def test_a_size_changed_in_its_field_changes_the_text_and_survives_a_reload(stor
     assert "≠ edited" in shown(open_page("problems", name="softmax"))
 
 
+@pytest.mark.thorough
 def test_role_values_name_and_tolerance_are_fields_too(store: Store, open_page: OpenPage) -> None:
     page = open_page("problems", name="softmax", edit=1)
     page.selectbox(key=f"{SOFTMAX}-0-values").select(Values.SPARSE).run()
@@ -105,6 +106,7 @@ def test_an_empty_size_is_the_files_own(store: Store, open_page: OpenPage) -> No
     assert '"ragged": {"role": "emulator", "batch_size": 5}' in text_of(page)
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize(
     ("field", "typed", "words"),
     [
@@ -274,6 +276,7 @@ def start_it(page: AppTest) -> None:
     assert not page.exception
 
 
+@pytest.mark.thorough
 def test_every_problem_that_nobody_named_has_a_name_of_its_own(store: Store, open_page: OpenPage) -> None:
     """In the list of sessions, and when it is saved: built-in, saved, edited and pasted ones are different problems."""
 

@@ -269,6 +269,7 @@ def test_unknown_addresses_say_so_and_lead_home(store: Store, query: dict[str, s
     assert page.get("page_link")
 
 
+@pytest.mark.by_default(1)
 @pytest.mark.parametrize("step", ["99", "x", "-1"])
 def test_an_unknown_step_says_so(store: Store, open_page: OpenPage, step: str) -> None:
     assert f"has no step “{step}”" in shown(open_page("session", id=softmax_story(store).session, step=step))

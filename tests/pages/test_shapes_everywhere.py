@@ -70,6 +70,7 @@ def spoken_row(store: Store, session: str, open_page: OpenPage) -> str:
     return step_list.said(view.steps[2], tree[2], "model", speeds[3]) + MEAN  # the row shows the mean as its time
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize(
     "tell", [timing_pane, shapes_pane, compare_page, compare_tile, step_slide, exported_page, spoken_row]
 )
@@ -81,6 +82,7 @@ def test_every_shape_is_told(store: Store, open_page: OpenPage, tell: Callable[[
     assert MEAN in told
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("tell", [shapes_pane, compare_page, compare_tile, step_slide, spoken_row])
 def test_the_shape_that_became_slower_is_named(
     store: Store, open_page: OpenPage, tell: Callable[[Store, str, OpenPage], str]

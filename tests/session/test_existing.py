@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from cutegen_core.evaluate.evidence import speed
-from cutegen_core.problems import library
 from cutegen_core.records.decision import DecisionKind, Gate
 from cutegen_core.records.event import AnsweredBy, Outcome
 from cutegen_core.records.performance import EXISTING, Word
 from cutegen_core.records.trial import Mark, Status, Trial
+from tests.few_runs import few_runs
 from tests.places import DATA
 from tests.session.clockwork import TimedLoop, taking
 
@@ -27,7 +27,7 @@ def desk(tmp_path_factory):
 
 
 def begun_with(desk, existing):
-    problem = replace(library.load("relu"), existing=existing)
+    problem = replace(few_runs("relu"), existing=existing)
     session = desk.start(problem, gates=(Gate.DIFF,), answered_by=AnsweredBy.PERSON)
     desk.go(session)
     return session

@@ -120,8 +120,9 @@ def check_bill(before: list[Recorded], after: list[Recorded], sent: int, sent_be
     assert sent - sent_before == CALLS - len(kept), "an answer that was recorded is not asked for again"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("before", [True, False], ids=["before the commit", "after it"])
-@pytest.mark.parametrize("stride", [31, pytest.param(1, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("stride", [31, 1])
 def test_calls_sweeps_and_ablations_killed_at_any_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stride: int, before: bool
 ) -> None:

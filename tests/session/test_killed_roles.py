@@ -57,8 +57,9 @@ def work(folder: Path, at: int, *, before: bool) -> None:
         drive(desk)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("before", [True, False], ids=["before the commit", "after it"])
-@pytest.mark.parametrize("stride", [97, pytest.param(1, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("stride", [97, 1])
 def test_a_session_with_roles_killed_at_any_commit_ends_as_one_that_was_not(
     tmp_path: Path, stride: int, before: bool
 ) -> None:

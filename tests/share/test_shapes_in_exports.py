@@ -96,7 +96,7 @@ def test_contracts_that_differ_are_refused(alike):
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("shapes", ["alike", "different"])
+@pytest.mark.parametrize("shapes", [pytest.param("alike", marks=pytest.mark.thorough), "different"])
 def test_the_host_side_of_the_standalone_file_compiles(shapes, request, tmp_path):
     made = request.getfixturevalue(shapes)
     kernel = made.kernel.body.strip("\n")

@@ -141,7 +141,7 @@ print(store.is_current(), [len(store.query("SELECT payload FROM events"))])
 """
 
 
-@pytest.mark.parametrize("exists", [True, False])
+@pytest.mark.parametrize("exists", [True, pytest.param(False, marks=pytest.mark.thorough)])
 def test_of_several_processes_one_migrates(old, exists):
     if not exists:
         old.unlink()

@@ -123,6 +123,7 @@ def test_an_old_session_gets_the_proposer_and_the_model_it_had(store, name):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_an_old_session_goes_on_where_it_waited(tmp_path):
     """The approval that lay in the inbox is taken, and the kernel it was for is tried."""
     store = Store(copied(tmp_path))
