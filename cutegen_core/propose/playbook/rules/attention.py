@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, like, mul, rounded, sub
-from cutegen_core.propose.playbook.rules.products import matmul
+from cutegen_core.propose.playbook.rules.products import from_memory, matmul
 from cutegen_core.propose.playbook.values import (
     DotProductAttention,
     Extent,
@@ -51,7 +51,7 @@ def _attention(call: OperationCall) -> Value:
     q = reshaped(q, (*k.dims[:-2], *q.dims[-2:]))
     causal, scale = call.flag(5, "is_causal"), _scale(call, q.dims[-1])
     apart = _apart(call, q, k, v, mask, scale, causal)
-    if mask is not None:
+    if mask is not None or q.dims[-2].single:  # one query has rows instead of tiles
         return reshaped(apart, result)
     made = DotProductAttention((*q.dims[:-1], v.dims[-1]), call.node.dtype, q, k, v, scale, apart, causal)
     return reshaped(made, result)
@@ -91,6 +91,7 @@ def _apart(call: OperationCall, q: Value, k: Value, v: Value, mask: Value | None
     last = len(k.dims) - 1
     keys = permute(cast(k, "float32"), (*range(last - 1), last, last - 1))
     scores = rounded(mul(matmul(cast(q, "float32"), keys, "float32"), scale))
+    scores = from_memory(scores) if q.dims[-2].single else scores
     if causal:
         seen = compute("{1} <= {0}", position(scores.dims, -2), position(scores.dims, -1), dtype="bool")
         scores = compute("{0} ? {1} : {T}(-INFINITY)", seen, scores, dtype="float32")

@@ -8,12 +8,14 @@ from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_
 from cutegen_core.propose.playbook.formulas import add, cast, like, mul
 from cutegen_core.propose.playbook.values import (
     Product,
+    Reshape,
     Value,
     broadcast,
     is_constant,
     permute,
     product,
     reduce,
+    reductions,
     reshaped,
     shared,
     squeeze,
@@ -83,7 +85,10 @@ def _to_the_power(x: Value, power: int, dtype: str) -> Value:
 
 
 def matmul(a: Value, b: Value, dtype: str) -> Value:
-    """Return torch.matmul: a product with a vector is a row reduction, everything else a (batched) `Product`."""
+    """Return torch.matmul: products with a vector are row reductions, those of two vectors elements, others `Product`.
+
+    What has one row or one column at every workload is a vector, too: its matrix is read once, and memory bounds it.
+    """
     if dtype not in (*FLOATS, *_WHOLE):
         raise not_in_playbook(f"a product of {dtype}")
     if dtype in FLOATS:
@@ -94,15 +99,29 @@ def matmul(a: Value, b: Value, dtype: str) -> Value:
 def _multiplied(a: Value, b: Value, sums: str) -> Value:
     factor = a if sums in FLOATS else cast(a, sums)
     if len(b.dims) == 1:
-        return reduce("sum", mul(factor, b), (-1,), False)
+        return reduce("sum", mul(factor, from_memory(b)), (-1,), False)
     if len(a.dims) == 1:
-        return reduce("sum", mul(unsqueeze(factor, -1), b), (-2,), False)
+        return reduce("sum", mul(unsqueeze(from_memory(factor), -1), b), (-2,), False)
     if b.dims[-1].single and len(b.dims) == 2:
-        return reduce("sum", mul(factor, squeeze(b, (1,))), (-1,), True)
+        return reduce("sum", mul(factor, from_memory(squeeze(b, (1,)))), (-1,), True)
     rank = max(len(a.dims), len(b.dims))
-    a, b = (_padded(v, rank) for v in (a, b))
+    a, b, factor = (_padded(v, rank) for v in (a, b, factor))
+    swapped = (*range(rank - 2), rank - 1, rank - 2)
+    if a.dims[-1].single and b.dims[-2].single:
+        return mul(factor, b)
+    if b.dims[-1].single:
+        return reduce("sum", mul(factor, permute(from_memory(b), swapped)), (-1,), True)
+    if a.dims[-2].single:
+        return permute(reduce("sum", mul(permute(b, swapped), from_memory(factor)), (-1,), True), swapped)
     batch = broadcast([_batch_part(a), _batch_part(b)]) if rank > 2 else ()
     return Product((*batch, a.dims[-2], b.dims[-1]), sums, a, b)
+
+
+def from_memory(value: Value) -> Value:
+    """Return a value from memory where sums are a part of it: else they would be computed again wherever it is read."""
+    if any(reductions(value)) or value.accumulated is not None:
+        return Reshape(value.dims, value.dtype, value)
+    return value
 
 
 def _padded(value: Value, rank: int) -> Value:
