@@ -14,8 +14,10 @@ from cutegen_core.propose.playbook.writing import RegionText, render
 from cutegen_core.records.problem import ITEMSIZE
 
 _SHORT = 128
-_HELD = (_SHORT, 256, 512, 1024, 2048, 4096)
-"""Vectors of a row that a kernel of tiles is made for: the first by a warp a row."""
+_HELD = (16, 32, 64, _SHORT, 256, 512, 1024, 2048, 4096)
+"""Vectors of a row that a kernel of tiles is made for: up to `_SHORT` by a warp, or a part of one, a row."""
+_EACH = 4
+"""Vectors that each of these threads keeps."""
 
 _ODD_ITEMS = 4
 """Elements of a thread where strips are no whole vectors: what it has in flight."""
@@ -48,8 +50,8 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, target
     piece.code = render("rows_tiles.cu.j2", k=k, whole=whole, vectors=vectors)
     for most in held:
         group, each, rows = f"{most} / {items}", items, "2" if most <= 256 else "1"
-        if most == _SHORT:
-            group, each, rows = "32", "4", "4"
+        if most <= _SHORT:
+            group, each, rows = (str(n) for n in (most // _EACH, _EACH, _SHORT * _EACH // most))
         threads = (group if rows == "1" else f"{rows} * {group}").replace("/", "//")
         blocks = k.rows if rows == "1" else f"ceil_div({k.rows}, {rows})"
         kernel = f"{name}<{', '.join((group, rows, each, *hints))}>"
@@ -63,8 +65,8 @@ def rows_tuned(region: Region, name: str, naming: Naming, suffix: str, *, target
 
 def _add_items(piece: RegionText, k: RowsKernel, most: int) -> str:
     """Add how many vectors a thread keeps: what it needs registers for is elements, and a block has 1024 threads."""
-    if most == _SHORT:
-        return "4"
+    if most <= _SHORT:
+        return str(_EACH)
     least, default = -(-most // 1024), _default_items(k, most)
     return piece.param("ITEMS", default, *sorted({n for n in (2, 4, 8) if n >= least} | {default}))
 
@@ -72,8 +74,8 @@ def _add_items(piece: RegionText, k: RowsKernel, most: int) -> str:
 def _default_items(k: RowsKernel, most: int) -> int:
     """Return how many vectors a thread keeps by default: 16 elements; of halves and of long rows 32, and so where one
     tensor is read, twice reduced and not written, which leaves half the time for as many instructions."""
-    if most == _SHORT or k.width >= 8:
-        return 4
+    if most <= _SHORT or k.width >= 8:
+        return _EACH
     only_read = _inputs(k) == 1 and not any(t.copied for t in k.outputs)
     reduced_again = only_read and len(k.statements.passes) > 1 and most > 256
     return 16 // k.width * (2 if most > 2048 or reduced_again else 1)

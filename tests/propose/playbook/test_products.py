@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -141,6 +142,33 @@ def test_rows_without_a_distance_of_their_own_are_reached(
 def test_einstein_sums_are_products_and_sums(shared: SharedTools, tmp_path: Path) -> None:
     naive = right.variants_of(EINSUMS, shared, tmp_path)[:1]
     right.assert_right(EINSUMS, naive, EINSUMS.workloads, shared, tmp_path)
+
+
+ONE_ROW = {
+    "products of a column": "torch.bmm(a, b), torch.bmm(h, k) + 1, torch.relu(a @ b[0])",
+    "products of a row": "torch.bmm(b.mT, a.mT), torch.matmul(a[0, :1], w), F.linear(h[:, :1], v) * 2",
+    "two vectors": "torch.bmm(b, b.mT), (h[:, :, :1] @ k.mT).float()",
+    "a chain of vectors": "F.linear(F.gelu(F.linear(a[0, :1], w.t())), w) * 2",
+    "attention of one query": (
+        "F.scaled_dot_product_attention(b.mT, a, a), F.scaled_dot_product_attention(k.mT, h, h)"
+    ),
+    "attention of one query to some keys": "F.scaled_dot_product_attention(b.mT, a, a, attn_mask=a[:, None, :, 0] > 0)",
+}
+
+
+@pytest.mark.by_default(4)
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("case", ONE_ROW)
+def test_what_has_one_row_or_column_is_a_vector(case: str, every: bool, shared: SharedTools, tmp_path: Path) -> None:
+    inputs = {
+        "a": "torch.randn(B, M, K)", "b": "torch.randn(B, K, 1)", "h": "torch.randn(B, M, K).half()",
+        "k": "torch.randn(B, K, 1).half()", "w": "torch.randn(K, K)", "v": "torch.randn(M, K).half()",
+    }  # fmt: skip
+    used = {name: code for name, code in inputs.items() if re.search(rf"\b{name}\b", ONE_ROW[case])}
+    made = problem(f"({ONE_ROW[case]})", {"B": 2, "M": 40, "K": 32}, {"B": 3, "M": 9, "K": 13}, **used)
+    variants = right.variants_of(made, shared, tmp_path)
+    assert not any("product" in one.kernel for v in variants for one in kernel_file.parse(v.source).launches)
+    right.assert_right(made, variants if every else variants[:1], made.workloads, shared, tmp_path)
 
 
 @pytest.mark.by_default(1)
