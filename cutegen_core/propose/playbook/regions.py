@@ -479,8 +479,18 @@ def _is_costly(value: Value) -> bool:
 
 
 def _held_as(value: Value) -> str:
-    """Return the dtype of a value in scratch: a sum of halves, or its square, may be more than they hold."""
-    return "float32" if value.dtype in ("float16", "bfloat16") and _made_of_sums(value) else value.dtype
+    """Return the dtype of a value in scratch: a sum of halves, or a square, may be more than they hold."""
+    wide = _made_of_sums(value) or _is_square(value)
+    return "float32" if value.dtype in ("float16", "bfloat16") and wide else value.dtype
+
+
+def _is_square(value: Value) -> bool:
+    """Tell whether it is a value times itself, as norms have it, whose squares PyTorch never rounds to halves."""
+    if isinstance(value, Move):
+        return _is_square(value.operand)
+    if not isinstance(value, Compute):
+        return False
+    return value.code == "{0} * {0}" or (value.code == "{0} * {1}" and value.operands[0] == value.operands[1])
 
 
 def _made_of_sums(value: Value) -> bool:

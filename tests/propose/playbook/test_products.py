@@ -171,6 +171,15 @@ def test_what_has_one_row_or_column_is_a_vector(case: str, every: bool, shared: 
     right.assert_right(made, variants if every else variants[:1], made.workloads, shared, tmp_path)
 
 
+def test_squares_that_no_half_holds_are_held_as_floats(shared: SharedTools, tmp_path: Path) -> None:
+    """Of a product that is normalised and a result, too, the product's kernel makes the squares."""
+    made = problem(
+        "F.rms_norm((x @ x.mT) / 16, (N, N), eps=0.01), (x @ x.mT) / 16", {"N": 20, "K": 12}, {"N": 12, "K": 6},
+        x="torch.randn(N, K).half() - 60",
+    )  # fmt: skip
+    right.assert_right(made, right.variants_of(made, shared, tmp_path)[:1], made.workloads, shared, tmp_path)
+
+
 @pytest.mark.by_default(1)
 @pytest.mark.parametrize("level", ["naive", "tiled", "3xTF32"])
 def test_parts_of_what_another_kernel_writes_are_operands(level: str, shared: SharedTools, tmp_path: Path) -> None:
