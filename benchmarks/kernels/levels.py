@@ -278,9 +278,8 @@ def _files(asked: argparse.Namespace) -> list[Path]:
 
 
 def _level(asked: argparse.Namespace) -> list[Path]:
-    if asked.name:
-        return sorted(Path(asked.checkout).rglob("*.py"), key=lambda path: path.stem)
-    return [Path(name) for name in sets.resolve(f"level{asked.level}", Path(asked.checkout))]
+    chosen = asked.checkout if asked.name else f"level{asked.level}"
+    return [Path(name) for name in sets.resolve(chosen, Path(asked.checkout))]
 
 
 def _paths(cases: Sequence[FileCase]) -> list[str]:

@@ -121,7 +121,7 @@ def test_a_process_that_has_got_a_thread_is_not_forked_but_starts_new_programs(f
 
 
 def test_the_worker_that_tests_share_is_a_fork(shared):
-    """What it imports has started no thread."""
+    """Fork it: nothing that it imports has started a thread."""
     problem = few_runs("relu")
     asked = replace(problem, source=f"{problem.source}\n# {uuid4()}: no answer of an earlier run is kept for it\n")
     shared.reference(asked).signature(asked.workloads[0])

@@ -25,7 +25,7 @@ GRADIENTS = ["", "gather_mean_backward", "gather_mean_backward_deterministic"]
     ids=["naive", "wide"],
 )
 def levels(request):
-    """Of the aggregation's kernel and of those of its gradient; the naive ones compile in a third of the time."""
+    """Take the aggregation's kernel and those of its gradient; the naive ones compile in a third of the time."""
     return request.param
 
 

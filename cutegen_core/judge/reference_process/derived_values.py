@@ -208,15 +208,16 @@ def has_own_specials(live: Live, exact: Iterable[torch.Tensor]) -> bool:
     Args:
         exact: the outputs in float64.
     """
-    if _are_finite(exact):
+    if are_finite(exact):
         return False
     finite = {name: replace_special(t) if t.is_floating_point() else t for name, t in live.tensors.items()}
     with FiniteConstants():
         outputs = run_exact(live, finite)
-    return _are_finite(outputs)
+    return are_finite(outputs)
 
 
-def _are_finite(tensors: Iterable[torch.Tensor]) -> bool:
+def are_finite(tensors: Iterable[torch.Tensor]) -> bool:
+    """Return whether no element of these is infinite or NaN."""
     return all(bool(torch.isfinite(widen(tensor)).all()) for tensor in tensors)
 
 
@@ -226,7 +227,7 @@ def _doubt_finite(declared: torch.Tensor, exact: torch.Tensor, excused: bool) ->
     if excused:
         overflows = overflows & torch.isfinite(exact)
     lost = float(overflows.double().mean()) if exact.numel() else 0.0
-    doubtful = lost > _MOSTLY or not (excused or _are_finite([exact]))
+    doubtful = lost > _MOSTLY or not (excused or are_finite([exact]))
     return f"{lost:.0%} of an output is NaN or Inf, or overflows" if doubtful else ""
 
 

@@ -27,8 +27,7 @@ from cutegen_core.judge.reference_process import (
     values,
 )
 from cutegen_core.judge.reference_process.derived_inputs import Drawn, draw_derived
-from cutegen_core.judge.reference_process.derived_values import Basis, has_own_specials
-from cutegen_core.judge.reference_process.drawing import widen
+from cutegen_core.judge.reference_process.derived_values import Basis, are_finite, has_own_specials
 from cutegen_core.judge.reference_process.expected import Expected, expect, find_open_choices, run, run_rounded
 from cutegen_core.judge.reference_process.file_process import FileReply, receive_request, send_reply
 from cutegen_core.judge.reference_process.loading.known_values import needs_values
@@ -193,8 +192,7 @@ class _TorchProbe:
             outputs = run(live, {name: t.clone() for name, t in live.tensors.items()})
         except Exception as error:
             raise ProblemError(describe(error, origin)) from error
-        floats = [widen(output) for output in outputs if output.is_floating_point()]
-        if not (all(bool(torch.isfinite(t).all()) for t in floats) or _has_own_specials(live)):
+        if not (are_finite(outputs) or _has_own_specials(live)):
             raise ProblemError(f"{origin}: gives NaN or Inf on {drawn.value} inputs.")
 
     def leaves_open(self, source: str, origin: str, drawn: Values) -> bool:

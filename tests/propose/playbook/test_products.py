@@ -172,7 +172,7 @@ def test_what_has_one_row_or_column_is_a_vector(case: str, every: bool, shared: 
 
 
 def test_squares_that_no_half_holds_are_held_as_floats(shared: SharedTools, tmp_path: Path) -> None:
-    """Of a product that is normalised and a result, too, the product's kernel makes the squares."""
+    """Normalise a product that is a result, too: the product's kernel makes the squares."""
     made = problem(
         "F.rms_norm((x @ x.mT) / 16, (N, N), eps=0.01), (x @ x.mT) / 16", {"N": 20, "K": 12}, {"N": 12, "K": 6},
         x="torch.randn(N, K).half() - 60",

@@ -18,7 +18,6 @@ from cutegen_core.propose.playbook.values import (
     reductions,
     reshaped,
     shared,
-    squeeze,
     unsqueeze,
 )
 
@@ -102,8 +101,6 @@ def _multiplied(a: Value, b: Value, sums: str) -> Value:
         return reduce("sum", mul(factor, from_memory(b)), (-1,), False)
     if len(a.dims) == 1:
         return reduce("sum", mul(unsqueeze(from_memory(factor), -1), b), (-2,), False)
-    if b.dims[-1].single and len(b.dims) == 2:
-        return reduce("sum", mul(factor, from_memory(squeeze(b, (1,)))), (-1,), True)
     rank = max(len(a.dims), len(b.dims))
     a, b, factor = (_padded(v, rank) for v in (a, b, factor))
     swapped = (*range(rank - 2), rank - 1, rank - 2)
