@@ -29,7 +29,7 @@ VARIABLES = {
 
 
 def pip_settings(listed: str) -> dict[str, str]:
-    """Return pip's settings by name from what `pip config list` printed; those of the environment come before those of files."""
+    """Return pip's settings by name from what `pip config list` printed; the environment comes before files."""
     settings: dict[str, str] = {}
     ranks = ("global", "install", ":env:")
     lines = [line.partition("=") for line in listed.splitlines() if "=" in line]
@@ -42,7 +42,7 @@ def pip_settings(listed: str) -> dict[str, str]:
 
 
 def uv_options(settings: dict[str, str]) -> list[str]:
-    """Return the options that make uv look for packages where pip would; of several indices the best version is taken."""
+    """Return the options that make uv look for packages where pip would; the best version of all indices is taken."""
     options = ["--index-strategy", "unsafe-best-match"]
     for name, value in settings.items():
         if name in SEVERAL:

@@ -1,5 +1,6 @@
 """uv looks for packages where pip would."""
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,7 @@ def test_the_environment_comes_before_files_and_install_before_global() -> None:
 
 def test_each_index_and_folder_is_an_option_of_its_own() -> None:
     options = install.uv_options(install.pip_settings(LISTED))
-    pairs = list(zip(options, options[1:], strict=False))
+    pairs = list(itertools.pairwise(options))
     assert [value for option, value in pairs if option == "--index"] == ["file:///a/simple", "file:///b/simple"]
     assert [value for option, value in pairs if option == "--find-links"] == ["/wheels", "/more"]
     assert "--no-index" not in options
