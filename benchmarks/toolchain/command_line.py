@@ -16,7 +16,6 @@ Seconds on the clock depend on what else the machine does; processor seconds, of
 from __future__ import annotations
 
 import argparse
-import ctypes
 import os
 import signal
 import statistics
@@ -29,14 +28,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.conditions import processor_seconds, write
+from benchmarks.conditions import adopt_orphans, processor_seconds, write
 from benchmarks.trials import edited
 
 _KERNEL = Path(__file__).parents[2] / "tests" / "data" / "relu.cu"
 _CALLS = 3
 _ENGINE_S = 30.0
-_SUBREAPER = 36
-"""Of prctl: engines that outlive their command become children of this process, so that their time is counted."""
 
 Sample = Mapping[str, float]
 
@@ -47,7 +44,7 @@ def main() -> None:
     parser.add_argument("--settled-s", type=float, default=0.0)
     parser.add_argument("--only", choices=_CASES)
     chosen = parser.parse_args()
-    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    adopt_orphans()
     rows: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="cutegen-bench-") as folder:
         os.environ["CUTEGEN_HOME"] = folder
