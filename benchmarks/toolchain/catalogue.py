@@ -4,8 +4,9 @@
     python -m benchmarks.toolchain.catalogue FOLDER ... [--add] [--name kernelbench_emulator]     # every file of these
 
 Problems follow one another in a workspace of their own, so that the first starts an engine, and its workers, for all.
-Seconds on the clock depend on what else the machine does; processor seconds, of all processes together, hardly do. The
-result file is written after each problem; `--add` leaves out those that a present one has.
+With `--at-once N` that happens N times, on two cores each; `cutegen` sees no others. The result file is written after
+each problem; `--add` leaves out those that a present one has. Seconds on the clock depend on what else the machine
+does; processor seconds, of all processes of a run that is alone, hardly do.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from benchmarks import conditions
@@ -28,23 +32,50 @@ Row = dict[str, Any]
 
 
 def main() -> None:
+    chosen = _arguments()
+    deadline = time.monotonic() + chosen.limit_s
+    rows = _present(chosen.name) if chosen.add else []
+    known = {row["problem"] for row in rows}
+    waiting = deque(one for one in _problems(chosen.folders) if one[0] not in known)
+    writing = Lock()
+    conditions.adopt_orphans()
+
+    def work(number: int) -> None:
+        cores = _cores(number) if chosen.at_once > 1 else None
+        with tempfile.TemporaryDirectory(prefix="cutegen-bench-") as home:
+            while waiting and time.monotonic() < deadline:
+                label, problem = waiting.popleft()
+                row = {"problem": label, **_run(problem, home, cores)}
+                with writing:
+                    rows.append(row)
+                    _tell(row)
+                    conditions.write(chosen.name, _summary(rows, chosen.at_once))
+
+    with ThreadPoolExecutor(chosen.at_once) as pool:
+        list(pool.map(work, range(chosen.at_once)))
+    print({name: value for name, value in _summary(rows, chosen.at_once).items() if name != "rows"})
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path, help="with KernelBench files; none: the built-in problems")
     parser.add_argument("--name", default="catalogue", help="of the file with the results")
     parser.add_argument("--add", action="store_true", help="only problems that the result file does not have")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="runs at a time, on two cores each")
     parser.add_argument("--limit-s", type=float, default=float("inf"), help="no problem is begun after this")
-    chosen = parser.parse_args()
-    deadline = time.monotonic() + chosen.limit_s
-    rows = _present(chosen.name) if chosen.add else []
-    known = {row["problem"] for row in rows}
-    conditions.adopt_orphans()
-    with tempfile.TemporaryDirectory(prefix="cutegen-bench-") as home:
-        for label, problem in _problems(chosen.folders):
-            if label not in known and time.monotonic() < deadline:
-                rows.append({"problem": label, **_run(problem, home)})
-                _tell(rows[-1])
-                conditions.write(chosen.name, _summary(rows))
-    print({name: value for name, value in _summary(rows).items() if name != "rows"})
+    return parser.parse_args()
+
+
+def _cores(number: int) -> set[int]:
+    """Return the two cores of one of several runs.
+
+    Raises:
+        SystemExit: there are fewer.
+    """
+    mine = sorted(os.sched_getaffinity(0))[2 * number : 2 * number + 2]
+    if len(mine) < 2:
+        raise SystemExit(f"--at-once: {number + 1} runs take {2 * number + 2} cores")
+    return set(mine)
 
 
 def _problems(folders: Sequence[Path]) -> list[tuple[str, str]]:
@@ -65,10 +96,12 @@ def _present(name: str) -> list[Row]:
     return list(json.loads(path.read_text())["rows"]) if path.exists() else []
 
 
-def _run(problem: str, home: str) -> Row:
+def _run(problem: str, home: str, cores: set[int] | None) -> Row:
     command = [sys.executable, "-m", "cutegen_core.cli", "run", "--problem", problem, "--auto", "--json"]
     command += ["--proposer", "playbook", "--executor", "cpu"]
     begun, used = time.monotonic(), conditions.processor_seconds()
+    if cores:
+        command = ["taskset", "--cpu-list", ",".join(map(str, sorted(cores))), *command]
     done = subprocess.run(command, env=os.environ | {"CUTEGEN_HOME": home}, capture_output=True, text=True, check=False)
     seconds, used = time.monotonic() - begun, conditions.processor_seconds() - used
     answer = json.loads(done.stdout) if done.stdout.strip() else {"state": "ERROR", "reason": done.stderr[-300:]}
@@ -79,22 +112,23 @@ def _run(problem: str, home: str) -> Row:
         "steps": len(answer.get("steps", ())),
         "best": best.get("idea"),
         "seconds": round(seconds, 2),
-        "processor_seconds": round(used, 2),
+        **({} if cores else {"processor_seconds": round(used, 2)}),
         "reason": "" if answer.get("state") == "ACCEPTED" else answer.get("reason") or answer.get("error"),
     }
 
 
 def _tell(row: Row) -> None:
-    times = f"{row['seconds']:7.1f} s, {row['processor_seconds']:7.1f} s of processor time"
-    print(f"{row['problem']:60} {row['state']:12} {row['steps']:3} steps {times}", flush=True)
+    used = f", {row['processor_seconds']:7.1f} s of processor time" if "processor_seconds" in row else ""
+    print(f"{row['problem']:60} {row['state']:12} {row['steps']:3} steps {row['seconds']:7.1f} s{used}", flush=True)
 
 
-def _summary(rows: Sequence[Row]) -> Row:
+def _summary(rows: Sequence[Row], at_once: int) -> Row:
     accepted = [row for row in rows if row["state"] == "ACCEPTED" and row["status"] == "PASSED"]
     seconds = [row["seconds"] for row in rows]
     return {
         "accepted": len(accepted),
         "problems": len(rows),
+        "at_once": at_once,
         "total_seconds": round(sum(seconds), 1),
         "over_90_seconds": [row["problem"] for row in rows if row["seconds"] > 90],
         "rows": rows,

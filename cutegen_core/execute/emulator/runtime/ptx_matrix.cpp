@@ -31,6 +31,32 @@ const Call& some_lane(const Call* const* lanes) {
   return *lanes[lane];
 }
 
+// What a lane brings to an instruction and takes from it. Each copies its own variables, which are in the processor's
+// cache while it runs; those of 31 others would have to be fetched one by one.
+struct Fragments {
+  uint32_t a[4], b[2], sums[4], results[4];
+};
+Fragments fragments[MAX_THREADS];
+
+Fragments& mine() { return fragments[current.thread]; }
+Fragments* of_warp() { return fragments + current.thread / 32 * 32; }
+
+int registers_of(const Operand& operand) { return operand.kind == Operand::VECTOR ? operand.count : 1; }
+
+template <class T>
+void bring(const Call& call, const Operand& operand, uint32_t* to) {
+  int const count = registers_of(operand);
+  const Operand* const parts = operand.kind == Operand::VECTOR ? operand.parts : &operand;
+  for (int r = 0; r < count; ++r) to[r] = bits_as<uint32_t>(call.in<T>(parts[r]));
+}
+
+template <class T>
+void take(const Call& call, const Operand& operand, const uint32_t* from) {
+  int const count = registers_of(operand);
+  const Operand* const parts = operand.kind == Operand::VECTOR ? operand.parts : &operand;
+  for (int r = 0; r < count; ++r) call.out(parts[r], bits_as<T>(from[r]));
+}
+
 void need_all(const Call* const* lanes) {
   for (int lane = 0; lane < 32; ++lane)
     if (!lanes[lane]) missing_lane(some_lane(lanes), lane);
@@ -69,13 +95,15 @@ void load_together(const Call* const* lanes) {
   bool const transposed = lanes[0]->at->detail[1];
   Square squares[4];
   for (int m = 0; m < matrices; ++m) read_rows(lanes, m, squares[m]);
+  Fragments* const warp = of_warp();
   for (int lane = 0; lane < 32; ++lane)
-    for (int m = 0; m < matrices; ++m) lanes[lane]->out(part(*lanes[lane], 0, m), pair_of(squares[m], lane, transposed));
+    for (int m = 0; m < matrices; ++m) warp[lane].results[m] = pair_of(squares[m], lane, transposed);
 }
 
 void load_matrix(const Call& call) {
   check_row(call, Access::READ);
   warp_together(call, WARP, load_together);
+  take<uint32_t>(call, call.at->operands[0], mine().results);
 }
 
 void put_pair(Square& square, int lane, bool transposed, uint32_t pair) {
@@ -105,7 +133,7 @@ bool decode_squares(Instruction& i, int values, int address) {
   i.detail[1] = i.has("trans"), i.detail[2] = address;
   if (!i.has("m8n8") || i.count != 2 || strcmp(i.last(), "b16") != 0 || i.operands[address].kind != Operand::ADDRESS) return false;
   const Operand& registers = i.operands[values];
-  return (registers.kind == Operand::VECTOR ? registers.count : 1) == i.detail[0];
+  return registers_of(registers) == i.detail[0];
 }
 
 Execute decode_load(Instruction& i) { return decode_squares(i, 0, 1) ? load_matrix : nullptr; }
@@ -188,36 +216,30 @@ struct Product {
         p(elements_in_register(a)) {}
 };
 
-// Puts the elements of a register at places that are `apart` from one another. Of the usual kinds the loops of a product
-// are compiled for the kind (KIND is `e`); of the others KIND is NONE.
-template <Element KIND>
-__attribute__((always_inline)) inline void read_elements(const Call& call, const Operand& operand, Element e, int count,
-                                                         double* to, int apart) {
-  if (KIND == Element::NONE && e == Element::F64) {
+// Puts the elements of a register at places that are `apart` from one another.
+void read_elements(const Call& call, const Operand& operand, Element e, int count, double* to, int apart) {
+  if (e == Element::F64) {
     *to = call.in<double>(operand);
     return;
   }
   uint32_t const word = call.in<uint32_t>(operand);
-  if (KIND == Element::NONE)
-    for (int i = 0; i < count; ++i) to[i * apart] = number_of(word, i, e);
-  else
-    for (int i = 0; i < elements_in_register(KIND); ++i) to[i * apart] = number_of(word, i, KIND);
+  for (int i = 0; i < count; ++i) to[i * apart] = number_of(word, i, e);
 }
 
-template <int K, Element KIND>
+template <int K>
 void read_a(const Call* const* lanes, Product const& x, double (&a)[16][K]) {
   int const rows = x.shape.m / 8, registers = x.shape.m * x.shape.k / (32 * x.p);
   for (int lane = 0; lane < 32; ++lane)
     for (int r = 0; r < registers; ++r)
-      read_elements<KIND>(*lanes[lane], part(*lanes[lane], 1, r), x.a, x.p,
+      read_elements(*lanes[lane], part(*lanes[lane], 1, r), x.a, x.p,
                     &a[lane / 4 + 8 * (r % rows)][4 * x.p * (r / rows) + x.p * (lane % 4)], 1);
 }
 
-template <int K, Element KIND>
+template <int K>
 void read_b(const Call* const* lanes, Product const& x, double (&b)[K][8]) {
   for (int lane = 0; lane < 32; ++lane)
     for (int r = 0; r < x.shape.n * x.shape.k / (32 * x.p); ++r)
-      read_elements<KIND>(*lanes[lane], part(*lanes[lane], 2, r), x.b, x.p, &b[4 * x.p * r + x.p * (lane % 4)][lane / 4], 8);
+      read_elements(*lanes[lane], part(*lanes[lane], 2, r), x.b, x.p, &b[4 * x.p * r + x.p * (lane % 4)][lane / 4], 8);
 }
 
 // Value `i` of C (of 2 in each of the rows g and g + 8), wherever it lies.
@@ -251,13 +273,14 @@ void multiply_row(const double (&row)[K], const double (&b)[K][8], int k_count, 
     for (int j = 0; j < 8; ++j) sums[j] += row[k] * b[k][j];
 }
 
-template <int K, Element KIND>
+// Of all kinds of elements: lanes are read where they are.
+template <int K>
 void multiply_together(const Call* const* lanes) {
   need_all(lanes);
   Product const x(*lanes[0]->at);
   double a[16][K], b[K][8], sums[16][8];
-  read_a<K, KIND>(lanes, x, a);
-  read_b<K, KIND>(lanes, x, b);
+  read_a(lanes, x, a);
+  read_b(lanes, x, b);
   for (int row = 0; row < x.shape.m; ++row) multiply_row(a[row], b, x.shape.k, sums[row]);
   int const count = x.shape.m == 16 ? 4 : 2;
   for (int lane = 0; lane < 32; ++lane) {
@@ -268,12 +291,61 @@ void multiply_together(const Call* const* lanes) {
   }
 }
 
-template <int K, Element KIND>
-void multiply(const Call& call) { warp_together(call, WARP, multiply_together<K, KIND>); }
+template <int K>
+void multiply(const Call& call) { warp_together(call, WARP, multiply_together<K>); }
+
+// Of the usual kinds, whose loops are compiled for them: 16 rows, sums that are floats or, where HALVES, pairs of halves.
+template <Element KIND, bool HALVES>
+void multiply_usual_together(const Call* const* lanes) {
+  need_all(lanes);
+  constexpr int K = 16, P = elements_in_register(KIND);
+  int const k_count = shapes[lanes[0]->at->detail[0]].k, steps = k_count / (4 * P);
+  double a[16][K], b[K][8], sums[16][8];
+  Fragments* const warp = of_warp();
+  for (int lane = 0; lane < 32; ++lane) {
+    int const g = lane / 4, t = lane % 4;
+    for (int step = 0; step < steps; ++step) {
+      int const k = P * (4 * step + t);
+      for (int i = 0; i < P; ++i) {
+        a[g][k + i] = number_of(warp[lane].a[2 * step], i, KIND);
+        a[g + 8][k + i] = number_of(warp[lane].a[2 * step + 1], i, KIND);
+        b[k + i][g] = number_of(warp[lane].b[step], i, KIND);
+      }
+    }
+  }
+  for (int row = 0; row < 16; ++row) multiply_row(a[row], b, k_count, sums[row]);
+  for (int lane = 0; lane < 32; ++lane) {
+    Fragments& own = warp[lane];
+    for (int r = 0; r < 2; ++r) {
+      double const* const pair = &sums[lane / 4 + 8 * r][lane % 4 * 2];
+      if constexpr (HALVES) {
+        auto const half = [&](int i) { return Half::from(pair[i] + Half{(uint16_t)(own.sums[r] >> 16 * i)}.wide()).bits; };
+        own.results[r] = (uint32_t)half(1) << 16 | half(0);
+      } else {
+        for (int i = 0; i < 2; ++i) {
+          auto const sum = (float)(pair[i] + bits_as<float>(own.sums[2 * r + i]));
+          memcpy(&own.results[2 * r + i], &sum, sizeof sum);
+        }
+      }
+    }
+  }
+}
+
+template <Element KIND, bool HALVES>
+void multiply_usual(const Call& call) {
+  using Sum = std::conditional_t<HALVES, uint32_t, float>;
+  Fragments& own = mine();
+  const Operand* const operands = call.at->operands;
+  bring<uint32_t>(call, operands[1], own.a);
+  bring<uint32_t>(call, operands[2], own.b);
+  bring<Sum>(call, operands[3], own.sums);
+  warp_together(call, WARP, multiply_usual_together<KIND, HALVES>);
+  take<Sum>(call, operands[0], own.results);
+}
 
 bool registers_fit(const Instruction& i, int operand, int wanted) {
   const Operand& given = i.operands[operand];
-  return (given.kind == Operand::VECTOR ? given.count : 1) == wanted;
+  return registers_of(given) == wanted;
 }
 
 bool types_fit(Element a, Element b, Element c) {
@@ -302,13 +374,13 @@ Execute decode_mma(Instruction& i) {
                    registers_fit(i, 2, s.n * s.k / (32 * p)) && registers_fit(i, 3, sums);
   if (!fit) return nullptr;
   i.detail[0] = shape, i.detail[1] = (int64_t)a, i.detail[2] = (int64_t)b, i.detail[3] = (int64_t)c, i.detail[4] = i.has("satfinite");
-  if (s.k > 16) return multiply<64, Element::NONE>;
-  if (a != b) return multiply<16, Element::NONE>;
+  if (s.k > 16) return multiply<64>;
+  if (a != b || s.m != 16) return multiply<16>;
   switch (a) {
-    case Element::F16: return multiply<16, Element::F16>;
-    case Element::BF16: return multiply<16, Element::BF16>;
-    case Element::TF32: return multiply<16, Element::TF32>;
-    default: return multiply<16, Element::NONE>;
+    case Element::F16: return c == Element::F16 ? multiply_usual<Element::F16, true> : multiply_usual<Element::F16, false>;
+    case Element::BF16: return multiply_usual<Element::BF16, false>;
+    case Element::TF32: return multiply_usual<Element::TF32, false>;
+    default: return multiply<16>;
   }
 }
 
