@@ -5,8 +5,8 @@
 
 Problems follow one another in a workspace of their own, so that the first starts an engine, and its workers, for all.
 With `--at-once N` that happens N times, on two cores each; `cutegen` sees no others. The result file is written after
-each problem; `--add` leaves out those that a present one has. Seconds on the clock depend on what else the machine
-does; processor seconds, of all processes of a run that is alone, hardly do.
+each problem; `--add` leaves out those that a present one has, and keeps its conditions as `earlier`. Seconds on the
+clock depend on what else the machine does; processor seconds, of all processes of a run that is alone, hardly do.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ Row = dict[str, Any]
 def main() -> None:
     chosen = _arguments()
     deadline = time.monotonic() + chosen.limit_s
-    rows = _present(chosen.name) if chosen.add else []
+    before = _present(chosen.name) if chosen.add else {}
+    rows: list[Row] = before.get("rows", [])
+    earlier = [*before.get("earlier", []), before["conditions"]] if before else []
     known = {row["problem"] for row in rows}
     waiting = deque(one for one in _problems(chosen.folders) if one[0] not in known)
     writing = Lock()
@@ -49,7 +51,7 @@ def main() -> None:
                 with writing:
                     rows.append(row)
                     _tell(row)
-                    conditions.write(chosen.name, _summary(rows, chosen.at_once))
+                    conditions.write(chosen.name, {"earlier": earlier, **_summary(rows, chosen.at_once)})
 
     with ThreadPoolExecutor(chosen.at_once) as pool:
         list(pool.map(work, range(chosen.at_once)))
@@ -91,9 +93,9 @@ def _number(file: Path) -> tuple[int, str]:
     return int(first) if first.isdigit() else sys.maxsize, file.stem
 
 
-def _present(name: str) -> list[Row]:
+def _present(name: str) -> Row:
     path = conditions.RESULTS / f"{name}.json"
-    return list(json.loads(path.read_text())["rows"]) if path.exists() else []
+    return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
 def _run(problem: str, home: str, cores: set[int] | None) -> Row:

@@ -7,6 +7,7 @@ from cutegen_core.evaluate.stages.full_sizes import (
     ChosenRun,
     describe_sizes,
     find_affordable,
+    limit_switches,
     limit_threads,
 )
 from cutegen_core.judge.reference_process.reduction import Cost
@@ -64,10 +65,22 @@ def test_the_largest_run_is_taken_whose_threads_can_wait_so_often(costs, switche
     assert find_affordable(runs(*costs), switches).workload.sizes["rows"] == rows
 
 
+def blocks_of_128_threads(*counts):
+    return [ChosenRun(ran(), LaunchPlan((Launch("k", (n, 1, 1), (128, 1, 1), 0, ()),)), Cost(1, 1)) for n in counts]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "chosen"), [((65, 64, 4), (64, 4)), ((640, 65), (65,)), ((), ())], ids=["some", "smallest", "none"]
+)
+def test_no_run_is_tried_whose_threads_would_wait_too_often(blocks, chosen):
+    made = limit_switches(blocks_of_128_threads(*blocks), MOST_SWITCHES / (64 * 128))
+    assert tuple(one.plan.launches[0].grid[0] for one in made) == chosen
+
+
 @pytest.mark.parametrize(
     ("blocks", "chosen"), [((64, 8, 4), (8, 4)), ((640, 64), (64,)), ((640, 65), ())], ids=["some", "smallest", "none"]
 )
 def test_no_run_is_tried_that_cannot_end_in_time(blocks, chosen):
     """A block has 128 threads, and eight blocks are the most."""
-    made = [ChosenRun(ran(), LaunchPlan((Launch("k", (n, 1, 1), (128, 1, 1), 0, ()),)), Cost(1, 1)) for n in blocks]
-    assert tuple(one.plan.launches[0].grid[0] for one in limit_threads(made, 8 * 128)) == chosen
+    made = limit_threads(blocks_of_128_threads(*blocks), 8 * 128)
+    assert tuple(one.plan.launches[0].grid[0] for one in made) == chosen

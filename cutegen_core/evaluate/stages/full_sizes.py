@@ -2,10 +2,11 @@
 
 1. The reference worker lists sizes that fit a budget (`Reference.find_full_sizes`): the benchmark's own, or ladders in
    each of which one size is the benchmark's.
-2. Of each ladder runs the largest that has no more threads than the emulator runs in about a second, and if possible
-   the benchmark's launches; if the kernel does not end in time, the smallest. Of a kernel whose threads often wait the
-   smallest runs first, and the largest is run that should have no more switches between threads than take the emulator
-   about two seconds. The choice does not depend on how busy the machine is, so that the verdict does not either.
+2. Of each ladder runs the largest that has no more threads than the emulator runs in about a second, should have no
+   more switches between threads than take it about two, and if possible has the benchmark's launches; if the kernel
+   does not end in time, the smallest. A thread should be switched to as often as at small sizes. Of a kernel whose
+   threads often wait the smallest runs first. The choice does not depend on how busy the machine is, so that the
+   verdict does not either.
 3. `describe_sizes` says how far that got.
 """
 
@@ -70,6 +71,11 @@ def limit_threads(runs: Sequence[ChosenRun], most: int) -> tuple[ChosenRun, ...]
     """Return those with at most so many threads; else the last and smallest, unless that is hopeless."""
     fitting = tuple(one for one in runs if count_threads(one.plan) <= most)
     return fitting or tuple(last for last in runs[-1:] if count_threads(last.plan) <= _HOPELESS * most)
+
+
+def limit_switches(runs: Sequence[ChosenRun], of_a_thread: float) -> tuple[ChosenRun, ...]:
+    """Return those that should need at most MOST_SWITCHES, where a thread needs so many; else the last and smallest."""
+    return tuple(one for one in runs if count_threads(one.plan) * of_a_thread <= MOST_SWITCHES) or tuple(runs[-1:])
 
 
 def find_affordable(runs: Sequence[ChosenRun], switches: int) -> ChosenRun:

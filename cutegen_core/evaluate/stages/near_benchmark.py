@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from cutegen_core.evaluate.stages.full_sizes import OFTEN, ChosenRun, describe_sizes, find_affordable, plan_runs
+from cutegen_core.evaluate.stages.full_sizes import (
+    OFTEN,
+    ChosenRun,
+    count_threads,
+    describe_sizes,
+    find_affordable,
+    limit_switches,
+    plan_runs,
+)
 from cutegen_core.evaluate.stages.other_values import choose_values, replace_values
 from cutegen_core.evaluate.stages.planning import PlannedKernel
 from cutegen_core.evaluate.stages.runs import OneRun
@@ -56,8 +64,9 @@ class NearBenchmark:
     def _test_ladders(self, benchmark: Workload, ran: list[ChosenRun]) -> StageFailure | None:
         """Run the largest of each ladder; after a run that did not end in time, the smallest of this and the others."""
         slow, often = False, max(self.verdicts.switches.values(), default=0) > OFTEN
+        of_a_thread = self._switches_of_a_thread()
         for ladder in self.reference.find_full_sizes(benchmark):
-            runs = plan_runs(self.reference, self.planned, benchmark, ladder)
+            runs = limit_switches(plan_runs(self.reference, self.planned, benchmark, ladder), of_a_thread)
             if often and runs and not slow:
                 failure, slow = self._test_by_smallest(runs, ran)
                 if failure:
@@ -72,6 +81,11 @@ class NearBenchmark:
                     return failure
                 slow = True
         return None
+
+    def _switches_of_a_thread(self) -> float:
+        """Return how often a thread was switched to in the small run in which that was most."""
+        counted, plans = self.verdicts.switches.items(), self.planned.plans
+        return max((count / count_threads(plans[name]) for name, count in counted if name in plans), default=0.0)
 
     def _test_by_smallest(self, runs: Sequence[ChosenRun], ran: list[ChosenRun]) -> tuple[StageFailure | None, bool]:
         """Run the smallest, then the largest that should end in time; return a failure, and whether one did not."""
