@@ -13,7 +13,6 @@ cannot. A hundredth of a second a test is the measuring.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import subprocess
 import sys
@@ -22,9 +21,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.conditions import adopt_orphans
+
 _ROOT = "TESTS_PROCESSOR_TIME_OF"
 """Names the process whose descendants are added up."""
-_PR_SET_CHILD_SUBREAPER = 36
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MOST = 40
 _PARENT, _OWN, _ENDED = 1, slice(11, 13), slice(13, 15)
@@ -84,7 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    adopt_orphans()
     command = [sys.executable, "-m", "pytest", "-p", "tests.processor_time", "-n", "0", *arguments]
     tests = subprocess.Popen(command, env=os.environ | {_ROOT: str(os.getpid())})
     while True:  # whatever it left ends here, too

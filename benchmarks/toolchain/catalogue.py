@@ -26,7 +26,7 @@ from threading import Lock
 from typing import Any
 
 from benchmarks import conditions
-from cutegen_core.problems import library
+from cutegen_core.problems import library, sets
 
 Row = dict[str, Any]
 
@@ -43,7 +43,7 @@ def main() -> None:
     conditions.adopt_orphans()
 
     def work(number: int) -> None:
-        cores = _cores(number) if chosen.at_once > 1 else None
+        cores = _cores(number) if chosen.at_once > 1 else ""
         with tempfile.TemporaryDirectory(prefix="cutegen-bench-") as home:
             while waiting and time.monotonic() < deadline:
                 label, problem = waiting.popleft()
@@ -60,7 +60,7 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="*", type=Path, help="with KernelBench files; none: the built-in problems")
+    parser.add_argument("folders", nargs="*", help="with KernelBench files; none: the built-in problems")
     parser.add_argument("--name", default="catalogue", help="of the file with the results")
     parser.add_argument("--add", action="store_true", help="only problems that the result file does not have")
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="runs at a time, on two cores each")
@@ -68,29 +68,24 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _cores(number: int) -> set[int]:
-    """Return the two cores of one of several runs.
+def _cores(number: int) -> str:
+    """Return the numbers of the two cores of one of several runs, as `taskset` takes them.
 
     Raises:
         SystemExit: there are fewer.
     """
-    mine = sorted(os.sched_getaffinity(0))[2 * number : 2 * number + 2]
+    mine = [str(core) for core in sorted(os.sched_getaffinity(0))][2 * number : 2 * number + 2]
     if len(mine) < 2:
         raise SystemExit(f"--at-once: {number + 1} runs take {2 * number + 2} cores")
-    return set(mine)
+    return ",".join(mine)
 
 
-def _problems(folders: Sequence[Path]) -> list[tuple[str, str]]:
+def _problems(folders: Sequence[str]) -> list[tuple[str, str]]:
     """Return a label and what `--problem` takes, for each problem; numbered files in the order of their numbers."""
     if not folders:
         return [(problem.name, problem.name) for problem in library.catalogue()]
-    files = [file for folder in folders for file in sorted(folder.glob("*.py"), key=_number)]
-    return [(f"{file.parent.name}/{file.stem}", str(file.resolve())) for file in files]
-
-
-def _number(file: Path) -> tuple[int, str]:
-    first = file.stem.partition("_")[0]
-    return int(first) if first.isdigit() else sys.maxsize, file.stem
+    files = [Path(file).resolve() for folder in folders for file in sets.resolve(folder)]
+    return [(f"{file.parent.name}/{file.stem}", str(file)) for file in files]
 
 
 def _present(name: str) -> Row:
@@ -98,12 +93,12 @@ def _present(name: str) -> Row:
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
-def _run(problem: str, home: str, cores: set[int] | None) -> Row:
+def _run(problem: str, home: str, cores: str) -> Row:
     command = [sys.executable, "-m", "cutegen_core.cli", "run", "--problem", problem, "--auto", "--json"]
     command += ["--proposer", "playbook", "--executor", "cpu"]
     begun, used = time.monotonic(), conditions.processor_seconds()
     if cores:
-        command = ["taskset", "--cpu-list", ",".join(map(str, sorted(cores))), *command]
+        command = ["taskset", "--cpu-list", cores, *command]
     done = subprocess.run(command, env=os.environ | {"CUTEGEN_HOME": home}, capture_output=True, text=True, check=False)
     seconds, used = time.monotonic() - begun, conditions.processor_seconds() - used
     answer = json.loads(done.stdout) if done.stdout.strip() else {"state": "ERROR", "reason": done.stderr[-300:]}
