@@ -347,11 +347,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _wait(self, seconds: float) -> bool:
         """False when the client hung up meanwhile (or the server ends)."""
         deadline = time.monotonic() + seconds
+        poll = select.poll()  # not `select`, which takes no descriptor above 1023: a process of all tests has them
+        poll.register(self.connection, select.POLLIN)
         while (left := deadline - time.monotonic()) > 0:
             if self.server.ending.is_set():
                 return False
-            readable, _, _ = select.select([self.connection], [], [], min(left, 0.1))
-            if readable and not self.connection.recv(1, socket.MSG_PEEK):
+            if poll.poll(1000 * min(left, 0.1)) and not self.connection.recv(1, socket.MSG_PEEK):
                 return False
         return True
 
