@@ -73,7 +73,7 @@ def define(runner: KernelRunner, name: str, run: Callable[..., Sequence[torch.Te
     named = "".join(f", {kind} {n}{default[n]}" for n, kind in kinds.items())
     given = "Tensor" if single else f"({', '.join(['Tensor'] * len(shapes.outputs))})"
     schema = f"({taken}{', *' + named if named else ''}) -> {given}"
-    plain = re.sub(r"\W", "_", name)
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
     operator = torch.library.custom_op(f"cutegen::{plain}_{next(_count)}", real, mutates_args=(), schema=schema)
     operator.register_fake(fake)
     return operator

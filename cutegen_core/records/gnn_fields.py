@@ -232,7 +232,8 @@ BY_NAME: Mapping[str, SettingField] = {field.name: field for field in FIELDS}
 
 
 def read_settings(texts: Mapping[str, str], start: RunSettings | None = None) -> tuple[RunSettings, dict[str, str]]:
-    """Return the settings as typed, and for each field that is wrong what is wrong with it.
+    """Return the settings as typed, and for each field that is wrong what is wrong with it; of fields that do not fit
+    one another only once all can be read.
 
     Args:
         texts: typed text by name of field; a field that is missing keeps the value of `start`.
@@ -243,7 +244,7 @@ def read_settings(texts: Mapping[str, str], start: RunSettings | None = None) ->
             settings = BY_NAME[name].put(settings, BY_NAME[name].read(text))
         except ValueError as error:
             wrong[name] = f"{error}."
-    return settings, together(settings) | wrong
+    return settings, wrong or together(settings)
 
 
 def together(settings: RunSettings) -> dict[str, str]:

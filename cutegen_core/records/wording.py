@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 
 from cutegen_core.records.performance import BEST, CANDIDATE, EXISTING, Speedup, Word
@@ -100,6 +101,15 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
+def in_ascii(name: str) -> str:
+    """Write a name in letters of ASCII: without their accents, and others by what Unicode calls them, as NVRTC takes no
+    other: "größe" -> "grose", "α" -> "alpha"."""
+    if name.isascii():
+        return name
+    letters = (c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
+    return "".join(c if c.isascii() else unicodedata.name(c, "_").split()[-1].lower() for c in letters)
+
+
 def lowered(word: object) -> str:
     """Write a state: "INCORRECT_NUMERICAL" -> "incorrect numerical"."""
     return str(word).replace("_", " ").lower()
@@ -114,5 +124,6 @@ def sized(value: float) -> str:
 
 
 def data_size(count: int) -> str:
-    """Write a number of bytes in MB or GB."""
-    return f"{count / 1e9:.3g} GB" if count >= 1e9 else f"{count / 1e6:.3g} MB"
+    """Write a number of bytes in kB, MB or GB."""
+    unit, name = next((one for one in ((1e9, "GB"), (1e6, "MB")) if count >= one[0]), (1e3, "kB"))
+    return f"{count / unit:.3g} {name}"

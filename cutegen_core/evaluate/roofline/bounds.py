@@ -86,8 +86,10 @@ def graph_bound(work: Work, peaks: Peaks, allow: tuple[str, ...] = ()) -> Bound:
 def compulsory_bound(work: Work, peaks: Peaks, allow: tuple[str, ...] = ()) -> Bound:
     """Return the bound at the highest rates: the faster of copy and read, the fastest pipe with enough precision."""
     memory_us = 1e6 * work.moved_bytes / max(peaks.copy_bytes_per_s, peaks.read_bytes_per_s)
-    flops = {_PIPES.get(kind, kind): count for kind, count in work.flops.items()}
-    rates = {_PIPES.get(kind, kind): _ceiling(kind, peaks, allow) for kind in work.flops}
+    flops, rates = dict[str, int](), dict[str, float]()
+    for kind, count in work.flops.items():
+        rate, pipe = _ceiling(kind, peaks, allow)
+        flops[pipe], rates[pipe] = flops.get(pipe, 0) + count, rate
     times = {pipe: 1e6 * flops[pipe] / rate for pipe, rate in rates.items() if rate}
     return _bound(COMPULSORY, work.moved_bytes, memory_us, flops, times)
 
@@ -97,16 +99,18 @@ def _bound(kind: str, moved: int, memory_us: float, flops: Mapping[str, int], ti
     return Bound(kind, moved, flops.get(pipe, 0), pipe, memory_us, times.get(pipe, 0.0))
 
 
-def _ceiling(dtype: str, peaks: Peaks, allow: tuple[str, ...]) -> float:
-    """Return the FLOP/s that no kernel exceeds with operands of that dtype, 0.0 if unknown for the device."""
-    most = peaks.ceilings or peaks.flops_per_s
+def _ceiling(dtype: str, peaks: Peaks, allow: tuple[str, ...]) -> tuple[float, str]:
+    """Return the FLOP/s that no kernel exceeds with operands of that dtype, 0.0 if unknown for the device, and whose
+    they are: "bf16", "3 x tf32"."""
+    most, own = peaks.ceilings or peaks.flops_per_s, _PIPES.get(dtype, dtype)
     if dtype in ("float16", "bfloat16"):
-        return max(most.get("f16", 0.0), most.get("bf16", 0.0))
-    if dtype == "float32":
-        whole = {"tf32": 1, "f16": 1} if "tf32" in allow else {}
-        rates = [most.get(pipe, 0.0) / whole.get(pipe, ways) for pipe, ways in _SPLITS.items()]
-        return max(most.get("fp32", 0.0), *rates)
-    return most.get(_PIPES.get(dtype, ""), 0.0)
+        return max(most.get("f16", 0.0), most.get("bf16", 0.0)), own
+    if dtype != "float32":
+        return most.get(own, 0.0), own
+    whole = {"tf32": 1, "f16": 1} if "tf32" in allow else {}
+    ways = {pipe: whole.get(pipe, split) for pipe, split in _SPLITS.items()}
+    split = [(most.get(pipe, 0.0) / n, f"{n} x {pipe}" if n > 1 else pipe) for pipe, n in ways.items()]
+    return max((most.get(own, 0.0), own), *split, key=lambda rated: rated[0])
 
 
 def reason_to_suspect(performance: WorkloadPerformance) -> str:

@@ -11,6 +11,7 @@ from cutegen_core.problems.lint.rules import LintFinding
 from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Problem, WorkloadRole
+from cutegen_core.records.wording import data_size
 
 _WASTE = 1.5
 
@@ -55,7 +56,8 @@ def _describe(kernels: tuple[str, ...], eager: int, fused: int) -> str:
     call = f" Written out by hand, it looks like {by_hand}." if by_hand else ""
     return (
         f"eager runs {len(kernels)} kernels ({', '.join(kernels[:8])}{' …' if len(kernels) > 8 else ''}) and moves "
-        f"{eager / fused:.1f} times the bytes of one fused kernel ({_mib(eager)} against {_mib(fused)}).{call}"
+        f"{eager / fused:.1f} times the bytes of one fused kernel ({data_size(eager)} against {data_size(fused)})."
+        f"{call}"
     )
 
 
@@ -72,7 +74,3 @@ def _kernels(graph: Graph) -> tuple[str, ...]:
     """Return the operations that eager launches a kernel for, in order."""
     nodes = by_name(graph)
     return tuple(ops.name(node) for node in graph.nodes if not ops.is_free(node, nodes))
-
-
-def _mib(size: int) -> str:
-    return f"{size / (1 << 20):.0f} MiB"

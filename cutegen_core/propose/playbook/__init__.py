@@ -30,6 +30,7 @@ from cutegen_core.propose.playbook.words.redirects import redirect, understood
 from cutegen_core.records.errors import KernelFileTooLargeError
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Signature
+from cutegen_core.records.wording import in_ascii
 
 __all__ = [
     "Coverage",
@@ -147,6 +148,9 @@ def _plan(graph: Graph, signature: Signature, choose: Choose, *, fast: bool = Fa
 
 
 def _identifier(name: str) -> str:
-    """Return a kernel name made from a problem's name: "23_Softmax" -> "softmax_kernel"."""
-    words = re.sub(r"\W+", "_", name).strip("_").lower()
+    """Return a kernel name made from a problem's name: "23_Softmax" -> "softmax_kernel".
+
+    NVRTC takes letters of ASCII only.
+    """
+    words = re.sub(r"\W+", "_", in_ascii(name), flags=re.ASCII).strip("_").lower()
     return f"{re.sub(r'^[0-9_]+', '', words) or 'fused'}_kernel"

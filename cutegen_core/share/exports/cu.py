@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
+from pathlib import Path
 
 from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
 from cutegen_core.share.exports.bundle import Bundle
@@ -11,12 +13,22 @@ from cutegen_core.share.exports.host_cpp import C_TYPES, LAUNCH, device_code, he
 from cutegen_core.share.exports.rendering import one_line, render
 
 
-def cu_file(bundle: Bundle) -> str:
-    """Return the file's text; its first line is the command that builds it."""
+def write_cu(bundle: Bundle, path: Path) -> None:
+    """Write the file."""
+    path.write_text(cu_file(bundle, path.name), encoding="utf-8")
+
+
+def cu_file(bundle: Bundle, file: str = "") -> str:
+    """Return the file's text; its first line is the command that builds it.
+
+    Args:
+        file: its name; none: the kernel's.
+    """
     name, bundle = bundle.name, replace(bundle, open_numbers=bool(bundle.differing_numbers()))
+    flags = " ".join(nvcc_flags(bundle.arch))
     return render(
         "standalone.cu.jinja",
-        command=f'nvcc {" ".join(nvcc_flags(bundle.arch))} -I"$CUTLASS_PATH/include" -o {name} {name}.cu',
+        command=f'nvcc {flags} -I"$CUTLASS_PATH/include" -o {name} {shlex.quote(file or f"{name}.cu")}',
         origin=bundle.origin,
         idea=one_line(bundle.kernel.idea),
         device_code=device_code(bundle),

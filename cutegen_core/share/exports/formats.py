@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cutegen_core.share.exports.cu import cu_file
+from cutegen_core.share.exports.cu import cu_file, write_cu
 from cutegen_core.share.exports.extension import write_project
 from cutegen_core.share.exports.flashinfer import solution
 from cutegen_core.share.exports.format import Format, OfKernel, OfSession, text_file
@@ -16,7 +16,7 @@ from cutegen_core.share.exports.torch_binding import among_others, self_containe
 
 _FORMATS = (
     Format("modelnew", "a KernelBench ModelNew file", ".py", OfKernel(text_file(modelnew_file), cuda_source)),
-    Format("cu", "a standalone .cu with a host launcher and a main", ".cu", OfKernel(text_file(cu_file), cu_file)),
+    Format("cu", "a standalone .cu with a host launcher and a main", ".cu", OfKernel(write_cu, cu_file)),
     Format("extension", "a torch extension project, as a folder or a .zip", ".zip",
            OfKernel(write_project, self_contained)),
     Format("library", "back into the library: drop-in .cu, torch operator, patch and check, a folder or a .zip", ".zip",

@@ -119,16 +119,14 @@ def slide(store: Store, deck: Deck, stop: Stop) -> Slide:
 def _opening(store: Store, deck: Deck, stop: Stop) -> OpeningSlide:
     state, problem = deck.view.state, deck.view.problem
     settings = state.settings
-    where = (
-        "on a GPU"
-        if settings.executor is ExecutorKind.GPU
-        else "on the CPU emulator, which tests kernels but cannot time them"
-    )
+    on_gpu = settings.executor is ExecutorKind.GPU
+    where = "on a GPU" if on_gpu else "on the CPU emulator, which tests kernels but cannot time them"
+    device = f": {settings.device_name}" if settings.device_name else ""
     proposer = f"{settings.answered_by}: {settings.model}" if settings.model else settings.answered_by
     with_kernel = sum(1 for s in deck.stops if s.number)
     facts = [
-        Fact("runs", f"{where}{f': {settings.device_name}' if settings.device_name else ''}"),
-        Fact("compiled for", settings.arch),
+        Fact("runs", f"{where}{device if on_gpu else ''}"),
+        Fact("compiled for", f"{settings.arch}{'' if on_gpu else device}"),
         Fact("proposed by", proposer),
         Fact("existing kernel", counted(len(problem.existing.splitlines()), "line") if problem.existing else ""),
         Fact("tolerance", _tolerance(problem)),

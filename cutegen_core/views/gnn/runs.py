@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.records import as_json
-from cutegen_core.records.errors import StoreError
+from cutegen_core.records.errors import StoreError, UsageError
 from cutegen_core.records.gnn import KERNEL_PREFIX, EpochReport, RunProgress, RunResult, RunSettings
 from cutegen_core.records.gnn_fields import GENERATED
 from cutegen_core.records.job import Job, JobKind, JobState
@@ -60,6 +60,8 @@ def run_rows(store: Store) -> tuple[RunRow, ...]:
 def run_view(store: Store, job_id: str) -> RunView:
     """Return the run; UsageError if there is none, StoreError if what is stored of it cannot be read."""
     job = jobs.get(store, job_id)
+    if job.kind is not JobKind.GNN:
+        raise UsageError(f"job {job_id} is no GNN run")
     settings = as_json.load(RunSettings, job.settings)
     progress = as_json.load(RunProgress, job.progress) if job.progress else None
     result = _result(store, job.result) if job.result else None

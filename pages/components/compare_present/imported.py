@@ -86,7 +86,7 @@ def _imported(store: Store, path: Path) -> Imported:
 
 def _open(store: Store, path: Path) -> None:
     imported = _imported(store, path)
-    ui_state.say(f"Imported {counted(imported.steps, 'step')}. {imported.note}")
+    ui_state.say(f"Imported {counted(imported.steps, 'step')}. {imported.note}", "ok")
     places.go_to_session(imported.session)
 
 

@@ -75,10 +75,10 @@ def _step(store: Store, name: str, session: str, wanted: str, fallback: int) -> 
         return None
     best = view.state.best_step
     number = str(best.number) if wanted == BEST and best else wanted
-    if number and number not in steps:
-        note("error", f"Session {session} has no kernel in step “{wanted}”.")
     offered = [number for number, row in steps.items() if row.status] or list(steps)
     shown = number if number in steps else offered[max(-len(offered), fallback)]
+    if number and number != shown:
+        note("error", f"Session {session} has no kernel in step “{wanted}”; step {shown} is shown instead.")
     offers, drawn = [f"{session}.{n}" for n in reversed(steps)], f"{session}.{shown}"
     key = ui_state.showing(f"compare-step-{name}", drawn)
     st.selectbox(

@@ -145,11 +145,11 @@ def _take_link(store: Store) -> None:
     is_new = ui_state.first_time("gnn-link", repr(sorted(named.items())))
     fresh = bool(named) and (is_new or not ui_state.text(_key("task")))  # the fields of a page that was left are gone
     start = LAPTOP
-    if fresh and "like" in named:
+    if "like" in named:  # a link that cannot be followed is said as long as it stands in the address
         try:
             start = gnn.run_view(store, named["like"]).settings
         except CutegenError as error:
-            note("error", str(error))
+            note("error", f"The settings of another run were not taken: {error}.")
     for field in FIELDS:
         if fresh:
             ui_state.put(_key(field.name), named.get(field.name, field.text(start)))

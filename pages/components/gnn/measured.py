@@ -72,6 +72,8 @@ def _bare(epochs: tuple[EpochReport, ...]) -> tuple[EpochReport, ...]:
 def _learning_words(view: gnn.RunView, what: str) -> str:
     first, last = view.epochs[0], view.epochs[-1]
     values = [(e.loss if what == "loss" else 100 * (e.accuracy or 0.0)) for e in (first, last)]
+    if first is last:
+        return f"{what} {values[0]:.4g} in epoch {first.epoch}."
     return f"{what} from {values[0]:.4g} in epoch {first.epoch} to {values[1]:.4g} in epoch {last.epoch}."
 
 

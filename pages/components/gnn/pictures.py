@@ -69,7 +69,9 @@ def timeline_words(spans: Sequence[Span]) -> str:
         mine = [span for span in spans if span.lane == name]
         busy = sum(span.end_s - span.start_s for span in mine)
         until = max(span.end_s for span in mine)
-        said.append(f"{name}: {len(mine)} batches, busy {1000 * busy:.3g} of {1000 * until:.3g} ms")
+        batches = len({span.batch for span in mine})
+        count = "1 batch" if batches == 1 else f"{batches} batches"
+        said.append(f"{name}: {count}, busy {1000 * busy:.3g} of {1000 * until:.3g} ms")
     return f"Timeline of the first batches. {'; '.join(said)}."
 
 

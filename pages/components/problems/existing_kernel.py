@@ -75,7 +75,7 @@ def _import(editing: Editing, write: problem_draft.WriteText) -> None:
         return
     write(made.text)
     left = f" {counted(len(made.holes), 'part')} of the plan must be completed by hand." if made.holes else ""
-    ui_state.say(f"Read its launches.{left} {'; '.join(made.notes)}")
+    ui_state.say(f"Read its launches.{left} {'; '.join(made.notes)}", "warning" if made.holes else "ok")
 
 
 def _typed(write: problem_draft.WriteText, key: str) -> None:

@@ -140,6 +140,6 @@ def _asking(problems: Sequence[Problem], drawn: Sequence[Coverage | CutegenError
     found = _answered(problems)
     if len(found) > len(drawn) and not _answers().waits_for(problems):
         st.rerun()  # the list says it of each
-    if found:
+    if len(found) > 1:  # of the one that is shown it stands there
         knows = sum(isinstance(one, Coverage) and bool(one.kernels) for one in found)
         quiet(f"The playbook knows {knows} of the {len(found)} it was asked about.")

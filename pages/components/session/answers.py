@@ -58,9 +58,9 @@ def take_up(store: Callable[[], Store]) -> DeltaGenerator:
         _settle(store())
     ui_state.carry_out()
     address.agree()
-    if notice := ui_state.take_notice():
-        with message:
-            note("warning", notice)
+    with message:
+        for kind, text in ui_state.take_notices().items():
+            note(kind, text)
     return sent
 
 

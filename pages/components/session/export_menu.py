@@ -6,6 +6,7 @@ A file is written by the engine, in a process of its own (`share.exporting`); th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -19,6 +20,9 @@ from pages.components.access import access
 from pages.components.session import export_files
 from pages.components.shared import data, places, ui_state
 from pages.components.shared.texts import quiet
+
+if TYPE_CHECKING:
+    from cutegen_core.share.exports import Format
 
 _FORMAT = "export-format"
 
@@ -56,12 +60,14 @@ def _ask(view: SessionView, offered: Sequence[str]) -> None:
     if chosen not in offered:
         return
     store = data.requests_store()
-    wanted = ExportSettings(view.id, view.state.seq, chosen, _file_name(view, FORMATS[chosen].ending))
+    wanted = ExportSettings(view.id, view.state.seq, chosen, _file_name(view, FORMATS[chosen]))
     if not any(file.settings == wanted and file.is_good for file in export_files.files_of(store, wanted.session)):
         jobs.create(store, JobKind.EXPORT, wanted.name, as_json.dump(wanted))
 
 
-def _file_name(view: SessionView, ending: str) -> str:
+def _file_name(view: SessionView, chosen: Format) -> str:
+    """Return the name of the download; archives of two formats must not unpack into the same folder."""
     problem = view.state.settings.problem_name
     safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in problem)
-    return f"{safe}-{view.id}{ending}"
+    form = f"-{chosen.key}" if chosen.ending == ".zip" else ""
+    return f"{safe}-{view.id}{form}{chosen.ending}"

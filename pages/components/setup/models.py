@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
@@ -16,6 +17,7 @@ import streamlit as st
 
 from cutegen_core.propose.llm import model_settings, secret_keys
 from cutegen_core.propose.llm.model_settings import Models, ModelSettings
+from cutegen_core.propose.llm.setting_rules import SettingsError
 from cutegen_core.records.candidate import content_key
 from cutegen_core.records.errors import CutegenError, UsageError
 from cutegen_core.records.event import Role
@@ -44,8 +46,12 @@ _MAYBE = {
     "price_cached_per_million": "Price per million cached input tokens",
     "price_out_per_million": "Price per million output tokens",
 }
-
-
+_LABELS = {
+    "name": "Name", "base_url": "Base URL, with version", "model": "Model name on the server", **_NUMBERS, **_MAYBE,
+    "extra_body": "Extra request fields, JSON",
+}  # fmt: skip
+_FIELD = re.compile("|".join(rf"\b{name}\b" if "_" in name else rf"\A{name}\b" for name in _LABELS))
+"""Where a message names a field: anywhere, or at its beginning if the name is a word of English as well."""
 _UNSAID = {"temperature": "server default", "price_cached_per_million": "as other input"}
 
 
@@ -93,9 +99,9 @@ def _form(settings: ModelSettings | None) -> None:
     key = f"{prefix}-{_mark(shown)}"
     with st.form(f"{key}-form", border=True):
         first, second, third = st.columns([1, 1.6, 1.6])
-        first.text_input("Name", "" if settings is None else shown.name, key=f"{key}-name")
-        second.text_input("Base URL, with version", shown.base_url, key=f"{key}-base_url")
-        third.text_input("Model name on the server", "" if settings is None else shown.model, key=f"{key}-model")
+        first.text_input(_LABELS["name"], "" if settings is None else shown.name, key=f"{key}-name")
+        second.text_input(_LABELS["base_url"], shown.base_url, key=f"{key}-base_url")
+        third.text_input(_LABELS["model"], "" if settings is None else shown.model, key=f"{key}-model")
         with st.expander("Limits, timeouts, prices, extra fields"):
             columns = st.columns(4)
             for number, (name, label) in enumerate(_NUMBERS.items()):
@@ -108,7 +114,7 @@ def _form(settings: ModelSettings | None) -> None:
                     key=f"{key}-{name}",
                     placeholder=_UNSAID.get(name, "unknown"),
                 )
-            st.text_area("Extra request fields, JSON", json.dumps(dict(shown.extra_body)) if shown.extra_body
+            st.text_area(_LABELS["extra_body"], json.dumps(dict(shown.extra_body)) if shown.extra_body
                          else "", key=f"{key}-extra_body", height=68)  # fmt: skip
         with st.container(horizontal=True):
             st.form_submit_button(
@@ -182,7 +188,10 @@ def _typed(key: str) -> ModelSettings:
         values[name] = _number(label, text, whole=name in ("max_output_tokens", "context_tokens", "retries"))
     values["extra_body"] = _extra(ui_state.text(f"{key}-extra_body").strip())
     known = {f.name for f in fields(ModelSettings)}
-    return ModelSettings(**{name: value for name, value in values.items() if name in known})  # type: ignore[arg-type]
+    try:
+        return ModelSettings(**{name: value for name, value in values.items() if name in known})  # type: ignore[arg-type]
+    except SettingsError as error:
+        raise UsageError(_FIELD.sub(lambda named: f"“{_LABELS[named[0]]}”", str(error))) from None
 
 
 def _number(label: str, text: str, *, whole: bool) -> float | int:

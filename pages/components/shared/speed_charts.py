@@ -111,8 +111,8 @@ def latency_over_steps(rows: Sequence[StepRow], speeds: Sequence[SpeedRow], show
     log = top > LOG_FROM * lowest
     _targets(figure, lines, log=log)
     bounds = [(0.6 if log else 0.94) * lowest, 1.03 * top]
-    figure.update_yaxes(type="log" if log else "linear", rangemode="normal", tickformat="~g",
-                        range=[math.log10(b) for b in bounds] if log else bounds)  # fmt: skip
+    scale = {"type": "log", "dtick": "D2", "range": [*map(math.log10, bounds)]} if log else {"range": bounds}
+    figure.update_yaxes(rangemode="normal", tickformat="~g", **scale)
     last_step = rows[-1].number
     return figure.update_xaxes(dtick=1 if last_step <= 12 else None, range=[0.4, last_step + 0.6])
 

@@ -27,6 +27,7 @@ MARKS = {
 }  # fmt: skip
 """The shape before every state word."""
 
+NoteKind = Literal["error", "warning", "info", "ok"]
 _TITLES = {"error": "✗ Error", "warning": "▲ Warning", "info": "→ Note", "ok": "✓"}
 
 
@@ -46,7 +47,7 @@ def in_chart(text: object) -> str:
     return html.escape(show_hidden(str(text)), quote=False).replace("%", "&#37;")
 
 
-def note(kind: Literal["error", "warning", "info", "ok"], text: str) -> None:
+def note(kind: NoteKind, text: str) -> None:
     """Draw a message box that shows the text unchanged."""
     st.html(
         f'<div class="cg-note cg-{kind}" role="status"><b>{_TITLES[kind]}</b> <span>{escape_html(text)}</span></div>'

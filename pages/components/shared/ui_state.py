@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import streamlit as st
 
 from cutegen_core.records.decision import UNBOUND, Autonomy, Decision
+from pages.components.shared.texts import NoteKind
 
 MakeDecision = Callable[[str], Decision]
 T = TypeVar("T")
@@ -65,7 +66,7 @@ class Tab:
         chosen: decisions to submit, in order.
         last: the decision submitted last, unless it was refused.
         submitted: decisions that are submitted and not settled.
-        notice: a message for the next drawing.
+        notices: messages for the next drawing, each with the kind of its box.
     """
 
     page: str = ""
@@ -74,7 +75,7 @@ class Tab:
     chosen: list[Chosen] = field(default_factory=list)
     last: Chosen | None = None
     submitted: list[Submitted] = field(default_factory=list)
-    notice: str = ""
+    notices: list[tuple[NoteKind, str]] = field(default_factory=list)
 
 
 def tab() -> Tab:
@@ -146,7 +147,7 @@ def chosen_autonomy(session: str) -> Autonomy | None:
 
 def waits_for_page() -> bool:
     """Tell whether a fragment must rerun the page, which alone submits decisions and shows messages."""
-    return st.session_state.pop(_REDRAW, False) or bool(tab().chosen) or bool(tab().notice)
+    return st.session_state.pop(_REDRAW, False) or bool(tab().chosen) or bool(tab().notices)
 
 
 def redraw_page() -> None:
@@ -154,16 +155,19 @@ def redraw_page() -> None:
     st.session_state[_REDRAW] = True
 
 
-def say(text: str) -> None:
+def say(text: str, kind: NoteKind = "warning") -> None:
     """Add a message to those that the next drawing shows."""
-    ours = tab()
-    ours.notice = f"{ours.notice}\n{text}" if ours.notice else text
+    tab().notices.append((kind, text))
 
 
-def take_notice() -> str:
+def take_notices() -> dict[NoteKind, str]:
+    """Return the messages of each kind, and forget them."""
     ours = tab()
-    notice, ours.notice = ours.notice, ""
-    return notice
+    texts: dict[NoteKind, list[str]] = {}
+    for kind, text in ours.notices:
+        texts.setdefault(kind, []).append(text)
+    ours.notices.clear()
+    return {kind: "\n".join(said) for kind, said in texts.items()}
 
 
 def open_next(session: str) -> None:

@@ -334,7 +334,7 @@ def test_a_pipe_that_was_not_measured_bounds_nothing():
 def test_a_file_may_state_what_is_compulsory():
     source = forward("a @ b", TWO) + '\nCOMPULSORY = {"bytes": "4 * n * (n + 1)", "flops": 123}\n'
     bound = bound_of(source, "compulsory")
-    assert (bound.moved_bytes, bound.flops, bound.pipe) == (4 * N * (N + 1), 123, "fp32")
+    assert (bound.moved_bytes, bound.flops, bound.pipe) == (4 * N * (N + 1), 123, "3 x f16")
     only = stated('n = 3\nCOMPULSORY = {"flops": "n ** 2"}\n')
     assert (only.moved_bytes, dict(only.flops)) == (-1, {"stated": 9})
     assert stated("n = 3\n") is None

@@ -73,7 +73,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
   if (number == SIGFPE)
     fail("RUNTIME_ERROR", "arithmetic", "", "integer division by zero");
   if (number == SIGILL || number == SIGTRAP)
-    fail("RUNTIME_ERROR", "trap", "", "the kernel reached a trap: an access through a null pointer, or code that can only be reached by a mistake");
+    fail("RUNTIME_ERROR", "trap", "", "the kernel reached a trap: an access through a null pointer, code that can only be reached by a mistake, or a loop that never ends and does nothing, which compilers take for such");
   constexpr long WRITE_FAULT = 2;
   bool const general = number == SIGSEGV && info->si_code == SI_KERNEL;
   if (general && current.thread >= 0)

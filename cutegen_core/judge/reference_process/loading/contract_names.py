@@ -1,17 +1,21 @@
 """Names by which a kernel file refers to a reference's tensors and numbers.
 
 `forward` arguments keep their names, parameters and buffers get `_` for `.`; a name already taken gets a trailing `_`.
+NVRTC takes letters of ASCII only: `größe` is `grose` there, and `α` is `alpha`.
 """
 
 from __future__ import annotations
 
 import inspect
 import keyword
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
+
+from cutegen_core.records.wording import in_ascii
 
 _RESERVED = frozenset(
     ("out", "sm_count", "smem_max", "warp_size", "arch", "ceil_div", "round_up", "min", "max", "log2")
@@ -26,7 +30,7 @@ class Names:
 
     def find_free(self, wanted: str) -> str:
         """Return a valid identifier like `wanted` that is not taken yet."""
-        name = "".join(c if c.isalnum() or c == "_" else "_" for c in wanted)
+        name = re.sub(r"\W", "_", in_ascii(wanted), flags=re.ASCII)
         name = f"_{name}" if name[:1].isdigit() or not name else name
         while name in self._taken or keyword.iskeyword(name):
             name += "_"

@@ -51,14 +51,16 @@ def _verdict(trial: Trial, workload: WorkloadPerformance) -> None:
         return
     took, bound = micros(workload.candidate.median_us), reached.bound
     if not suspect(trial, workload):
-        st.html(f'<div class="cg-headline"><b>{escape_html(reached.words)}</b> <i>·</i> {took} of at least '
+        of = "; the bound is" if reached.fraction > 1 else " of at least"
+        st.html(f'<div class="cg-headline"><b>{escape_html(reached.words)}</b> <i>·</i> {took}{of} '
             f"{micros(bound.us)}</div>")  # fmt: skip
     if beaten := suspect(trial, workload):
         note("error", f"{views.doubt_text(trial, workload)} ({_counted(beaten)} at the measured peaks). Such a kernel "
              "does not do the work: a part is skipped, kept from an earlier run, or the count is wrong. It is never "
              "shown as a result.")  # fmt: skip
     elif reached.fraction > 1:
-        quiet("It does less work than the reference as written, but not less than any kernel must.")
+        why = f"It runs on faster units than {bound.pipe}, or does" if bound.by == "compute" else "It does"
+        quiet(f"{why} less work than the reference as written, but not less than any kernel must.")
 
 
 def _chart(workload: WorkloadPerformance, earlier: Sequence[SpeedRow]) -> None:

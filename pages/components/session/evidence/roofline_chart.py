@@ -55,9 +55,10 @@ def roofline(
     compact(figure, "", height=330)
     figure.update_layout(showlegend=True, legend={"font": SMALL, "orientation": "h", "y": -0.22, "x": 0})
     ceiling = min(compute, memory * at)
-    lowest = min([bound.flops / (p.us * 1e-6) for p in points] + [bound.flops / (r.latency_us * 1e-6) for r in path])
-    floor = min(lowest / 1.5, ceiling / 1.5, compute / LEAST_HEIGHT)
-    figure.update_yaxes(type="log", title_text="FLOP/s", range=[math.log10(floor), math.log10(compute * 1.5)],
+    times = [p.us for p in points] + [r.latency_us for r in path]
+    lowest, highest = (bound.flops / (us * 1e-6) for us in (max(times), min([*times, (compulsory or bound).us])))
+    floor, top = min(lowest / 1.5, ceiling / 1.5, compute / LEAST_HEIGHT), 1.5 * max(compute, highest)
+    figure.update_yaxes(type="log", title_text="FLOP/s", range=[math.log10(floor), math.log10(top)],
                         tickformat="~s", rangemode="normal", dtick="D2")  # fmt: skip
     return figure.update_xaxes(type="log", title_text="FLOP/byte", dtick="D2", tickformat="~g",
                                range=[math.log10(low), math.log10(high)])  # fmt: skip
