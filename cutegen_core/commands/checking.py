@@ -21,6 +21,9 @@ from cutegen_core.machine import forking
 from cutegen_core.records.check import CheckRequest
 from cutegen_core.records.errors import UsageError
 
+_MOST_READ = 4 << 20
+"""Bytes: several times what a kernel file may have."""
+
 
 def add(subcommands: Subcommands) -> None:
     """Add the command."""
@@ -41,9 +44,10 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def read_kernel(path: Path) -> bytes:
-    """Return the bytes of a kernel file; UsageError where it cannot be read."""
+    """Return the bytes of a kernel file, of an endless one the first; UsageError where it cannot be read."""
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(_MOST_READ)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
 

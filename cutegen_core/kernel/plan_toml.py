@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import keyword
+import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -134,6 +135,8 @@ def read_expression(value: object, line: int, what: str) -> Located:
     Raises:
         KernelFileError: it is neither, or cannot be read.
     """
+    if isinstance(value, float) and not math.isfinite(value):
+        raise KernelFileError(f"{what} must be a finite number, not {value}", line)
     if isinstance(value, int | float):
         value = repr(value)
     if not isinstance(value, str):

@@ -182,14 +182,20 @@ class Store(Database):
         return key
 
     def get(self, key: str) -> bytes:
-        """Return the bytes under that key; StoreError if there are none."""
+        """Return the bytes under that key; StoreError if there are none, or others than were stored."""
         rows = self.query("SELECT data FROM blobs WHERE key = ?", (key,))
         if not rows:
             raise StoreError(
                 f"blob {key[:12]} is not in the store {self.path}: a row was removed, or the file was damaged. Restore "
                 "a copy of the file, or import a recording of the session."
             )
-        return bytes(rows[0][0])
+        data = bytes(rows[0][0])
+        if content_key(data) != key:
+            raise StoreError(
+                f"blob {key[:12]} in the store {self.path} is not what was stored under that key: the file was changed "
+                "or damaged. Restore a copy of it, or import a recording of the session."
+            )
+        return data
 
     def text(self, key: str) -> str:
         return self.get(key).decode()

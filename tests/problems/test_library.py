@@ -213,6 +213,7 @@ def test_adversarial_values_look_like_their_name(drawn, loaded, shared, tmp_path
             Values.ALL_NEGATIVE: (x < -100).all(),
             Values.WIDE: large > 1e4 and 0 < np.abs(x).min() < 1e-4,
             Values.HUGE: 1e15 < large < 1e17,
+            Values.VAST: 1e20 < large < 1e22,
             Values.TINY: 0 < np.abs(rows).max(axis=1).min() < 1e-9,
             Values.SIGNED_ZEROS: 0.2 < (np.signbit(x) & (x == 0)).mean() < 0.3 < 0.4 < (x == 0).mean() < 0.6,
             Values.NEAR_CONSTANT: 0 < rows.std(axis=1).max() < 0.03 and rows.mean(axis=1).std() > 1,
@@ -222,6 +223,7 @@ def test_adversarial_values_look_like_their_name(drawn, loaded, shared, tmp_path
             Values.CANCELLING: large > 500 and np.abs(rows.astype(np.float64).sum(axis=1)).max() < 100,
             Values.SORTED: (np.diff(rows[0]) >= 0).all() and (np.diff(rows[1]) <= 0).all(),
             Values.SLICE: 0 < (x > 16).mean() < 0.05 and large > 100,
+            Values.EXACT: (x * 8 == np.round(x * 8)).all() and large == 5 and len(np.unique(x)) > 60,
             Values.NAN: 0 < np.isnan(x).mean() < 0.1,
             Values.INFINITE: 0 < np.isinf(x).mean() < 0.3 and (np.isneginf(rows).all(axis=1)).sum() == 1,
         }

@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from cutegen_core.judge.reference_process import tracing
 from cutegen_core.judge.reference_process.drawing import (
     choose,
     choose_special,
     draw_adversarial,
+    draw_exact,
     draw_whole,
     put_special,
     widen,
@@ -59,7 +61,10 @@ def draw_derived(source: str, origin: str, values: Values, seed: int) -> Drawn:
             for made, tensor in zip((tensors, *stand_ins), _draw_special(given, one, values, generator), strict=True):
                 made[name] = tensor
         elif given.is_floating_point():
-            other = draw_adversarial(replace_special(given), values, generator)
+            if values is Values.EXACT:
+                other = draw_exact(given, tracing.find_constants(source, origin), generator)
+            else:
+                other = draw_adversarial(replace_special(given), values, generator)
             tensors[name] = choose(_kept_places(given, one), given, other)
         else:
             tensors[name] = _draw_whole(given, one, values, generator)

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -26,6 +26,7 @@ from cutegen_core.judge.reference_process.expected import (
     Expected,
     expect,
     find_open_choices,
+    is_exact,
     run_exact,
     run_rounded,
     run_selected,
@@ -48,16 +49,19 @@ _IN_PRODUCTS = {Values.CANCELLING: _ROUNDINGS, Values.WIDE: 3}
 _SUM_EPS = 2.0**-23
 _WIDEST_EPS = 2.0**-7
 """Of bfloat16: nobody adds up in 8-bit floats."""
+_WHERE_POSSIBLE = (Values.EXACT, Values.VAST)
+"""Values on which few references can be judged, by what they compute: that the others cannot is no news."""
 _FLOATING = (
     Values.NEGATIVE_MEAN, Values.LARGE_MEAN, Values.ALL_NEGATIVE, Values.WIDE, Values.HUGE, Values.TINY,
     Values.DENORMAL, Values.SIGNED_ZEROS, Values.NEAR_CONSTANT, Values.CONSTANT, Values.DOMINANT,
     Values.DOMINANT_ACROSS, Values.CANCELLING, Values.SORTED, Values.SPARSE, Values.SLICE, Values.NAN, Values.INFINITE,
+    *_WHERE_POSSIBLE,
 )  # fmt: skip
 _OF_ONE_SIGN = (
     Values.CONSTANT, Values.NEAR_CONSTANT, Values.SLICE, Values.LARGE_MEAN, Values.NEGATIVE_MEAN, Values.ALL_NEGATIVE,
 )  # fmt: skip
 _DOMINATED = (Values.DOMINANT, Values.DOMINANT_ACROSS)
-_TIES = (Values.CONSTANT, Values.SPARSE, Values.SIGNED_ZEROS, Values.DENORMAL, *SPECIAL_VALUES)
+_TIES = (Values.CONSTANT, Values.SPARSE, Values.SIGNED_ZEROS, Values.DENORMAL, Values.EXACT, *SPECIAL_VALUES)
 """Values of which the index of one of several elements is not defined: they are equal."""
 _TIED = "the index of one of several elements is not defined where they are equal, or NaN"
 _CHOOSERS = (
@@ -92,9 +96,10 @@ def find_derived(source: str, origin: str, *, finite: bool) -> Iterator[tuple[Va
             drawn = draw_derived(source, origin, values, _TRIED_SEED)
             found = find_basis(drawn, expect(drawn.live), values, source)
         except ProblemError as error:
-            yield values, str(error)
-        else:
-            yield values, found if isinstance(found, str) else ""
+            found = str(error)
+        why = found if isinstance(found, str) else ""
+        if not (why and values in _WHERE_POSSIBLE):
+            yield values, why
 
 
 def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) -> tuple[Basis, ...] | str:
@@ -108,14 +113,9 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
     if expected.undefined:
         return f"{expected.undefined}: what comes of it is not defined"
     try:
-        small = sum(t.numel() for t in expected.exact) <= _FEW_ELEMENTS
-        rounded, *again = (
-            run_exact(drawn.live, _round_inputs(drawn.live, values, seed))
-            for seed in range(1, 1 + (_ROUNDINGS if small else 1))
-        )
-        again.append(run_rounded(drawn.live, drawn.live.tensors, 1))
-        moved = range(1, 1 + _IN_PRODUCTS.get(values, 0))
-        again += (run_rounded(drawn.live, drawn.live.tensors, n, in_products=True) for n in moved)
+        if values is Values.EXACT and not is_exact(drawn.live):
+            return "a result on the way is rounded there"
+        rounded, *again = _run_roundings(drawn.live, expected.exact, values)
         stand_ins = tuple(run_exact(drawn.live, tensors) for tensors in drawn.stand_ins)
         selected = run_selected(drawn.live, drawn.live.tensors) if values in SPECIAL_VALUES else None
         excused = values not in SPECIAL_VALUES and has_own_specials(drawn.live, expected.exact)
@@ -146,6 +146,19 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
             return doubt
         bases.append(basis)
     return tuple(bases)
+
+
+def _run_roundings(live: Live, exact: Sequence[torch.Tensor], values: Values) -> Iterator[Sequence[torch.Tensor]]:
+    """Yield the outputs in float64 where the inputs are rounded, and then where results are; exact ones as they are."""
+    if values is Values.EXACT:
+        yield exact
+        return
+    small = sum(t.numel() for t in exact) <= _FEW_ELEMENTS
+    for seed in range(1, 1 + (_ROUNDINGS if small else 1)):
+        yield run_exact(live, _round_inputs(live, values, seed))
+    yield run_rounded(live, live.tensors, 1)
+    for seed in range(1, 1 + _IN_PRODUCTS.get(values, 0)):
+        yield run_rounded(live, live.tensors, seed, in_products=True)
 
 
 @functools.lru_cache(maxsize=32)

@@ -6,7 +6,7 @@ device is, and scales stay in the range of the dtype.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -162,6 +162,22 @@ def _one_hot(draw: _AdversarialDraw) -> torch.Tensor:
     return hot.reshape(draw.shape)
 
 
+def draw_exact(tensor: torch.Tensor, constants: Sequence[float], generator: torch.Generator) -> torch.Tensor:
+    """Return one floating input of eighths, and in half of the places the reference's constants: these thresholds, and
+    halves that are rounded, are met exactly."""
+    eighths = draw_adversarial(tensor, Values.EXACT, generator)
+    if not constants:
+        return eighths
+    draw = _AdversarialDraw(tensor, generator)
+    known = torch.tensor(constants, device=generator.device)[draw.below(len(constants), *draw.shape)]
+    return choose((draw.uniform() < 0.5).to(tensor.device), _narrow(known, tensor), eighths)
+
+
+def _exact(draw: _AdversarialDraw) -> torch.Tensor:
+    """Draw eighths between -5 and 5: sums and products of few of them are not rounded."""
+    return (draw.below(81, *draw.shape) - 40) / 8
+
+
 def _sparse(draw: _AdversarialDraw) -> torch.Tensor:
     return torch.where(draw.uniform() < 0.05, draw.values(), 0.0)
 
@@ -189,6 +205,11 @@ def _wide(draw: _AdversarialDraw) -> torch.Tensor:
 
 def _huge(draw: _AdversarialDraw) -> torch.Tensor:
     return draw.normal() * draw.limit(1e15, 100.0)
+
+
+def _vast(draw: _AdversarialDraw) -> torch.Tensor:
+    """Draw what a float32 holds, and whose square it does not; sums of it do not overflow."""
+    return draw.normal() * draw.limit(1e20, 1000.0)
 
 
 def _tiny(draw: _AdversarialDraw) -> torch.Tensor:
@@ -287,6 +308,7 @@ _KINDS: Mapping[Values, Callable[[_AdversarialDraw], torch.Tensor]] = {
     Values.ALL_NEGATIVE: _all_negative,
     Values.WIDE: _wide,
     Values.HUGE: _huge,
+    Values.VAST: _vast,
     Values.TINY: _tiny,
     Values.SIGNED_ZEROS: _signed_zeros,
     Values.NEAR_CONSTANT: _near_constant,
@@ -296,4 +318,5 @@ _KINDS: Mapping[Values, Callable[[_AdversarialDraw], torch.Tensor]] = {
     Values.CANCELLING: _cancelling,
     Values.SORTED: _sorted,
     Values.SLICE: _slice,
+    Values.EXACT: _exact,
 }

@@ -124,6 +124,15 @@ def run_rounded(
         return run_exact(live, tensors)
 
 
+def is_exact(live: Live) -> bool:
+    """Tell whether no result on the way to the outputs is rounded in the narrowest floating type of these tensors:
+    whatever order a kernel computes in, it has the same."""
+    floats = [t.dtype for t in live.tensors.values() if t.is_floating_point()]
+    with _NotedRounding(max(floats, key=lambda dtype: torch.finfo(dtype).eps, default=torch.float32)) as noted:
+        run_exact(live, live.tensors)
+    return not noted.met
+
+
 def run_selected(live: Live, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...] | None:
     """Call the reference once in float64, its attention leaving out masked keys; None if it has no attention.
 
@@ -275,6 +284,31 @@ class _Rounding(EachOperation):  # type: ignore[no-untyped-call]
     def _draw(self, like: torch.Tensor) -> torch.Tensor:
         """Return numbers between -1 and 1."""
         return 2 * torch.rand(like.shape, generator=self._generator, dtype=torch.float64) - 1
+
+
+class _NotedRounding(EachOperation):  # type: ignore[no-untyped-call]
+    """Notes whether an operation is given a constant, or gives a result, that a type does not hold.
+
+    Attributes:
+        met: one did.
+    """
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self._dtype = dtype
+        self.met = False
+
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:  # noqa: ANN401
+        made = func(*args, **kwargs)
+        if not self.met:
+            constants = [
+                torch.tensor(n, dtype=torch.float64) for n in (*args, *kwargs.values()) if isinstance(n, float)
+            ]
+            self.met = any(map(self._rounds, (*constants, *_tensors_of(made))))
+        return made
+
+    def _rounds(self, made: torch.Tensor) -> bool:
+        return _is_wide(made) and not torch.equal(made.to(self._dtype).double().nan_to_num(), made.nan_to_num())
 
 
 class _SelectedKeys(EachCall):

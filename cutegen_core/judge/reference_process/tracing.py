@@ -64,6 +64,8 @@ _REPEATED = {"expand": 0, "addmm": 0, "baddbmm": 0, "copy_": 1}
 """Operations that are not pointwise, and the operand that they repeat where it is 1."""
 _MOST_CALLS = 20_000
 """How many operations of one forward are followed: each takes a fifth of a millisecond."""
+_MODERATE = 1e4
+"""Of an operation's numbers, those up to this may be thresholds; others are infinities and ends of slices."""
 _WITH_LINES: Mapping[str, Any] = (
     {"record_stack_traces": True} if "record_stack_traces" in inspect.signature(make_fx).parameters else {}
 )
@@ -163,6 +165,15 @@ def output_specs(outputs: tuple[torch.Tensor, ...], origin: str) -> tuple[Tensor
     """Return the specs of the outputs: `out`, or `out0`, `out1`, ... for several."""
     names = ["out"] if len(outputs) == 1 else [f"out{i}" for i in range(len(outputs))]
     return tuple(tensor_spec(n, o, TensorRole.OUTPUT, origin) for n, o in zip(names, outputs, strict=True))
+
+
+@functools.lru_cache(maxsize=32)
+def find_constants(source: str, origin: str) -> tuple[float, ...]:
+    """Return the numbers of moderate size that operations of a reference are given, with both signs: its thresholds
+    are among them."""
+    given = (n for node in trace(source, origin).nodes for n in (*node.args, *node.kwargs.values()))
+    numbers = {abs(float(n)) for n in given if isinstance(n, int | float) and abs(n) <= _MODERATE}
+    return tuple(sign * n for n in sorted(numbers) for sign in (1.0, -1.0))
 
 
 def trace(source: str, origin: str) -> Graph:

@@ -56,6 +56,8 @@ def export(
         raise UsageError(f"there is no export format {format!r}; there are {', '.join(FORMATS)}")
     if not output.absolute().parent.is_dir():
         raise UsageError(f"cannot write {output}: the folder {output.absolute().parent} does not exist")
+    if output.is_dir() and FORMATS[format].ending != ".zip":
+        raise UsageError(f"cannot write {output}: it is a folder; name a file in it")
     writer = FORMATS[format].writer
     try:
         if isinstance(writer, OfSession):

@@ -190,6 +190,11 @@ def test_a_product_that_skips_zeros_need_not_give_nan(values):
         ("torch.var(x, 1)", Values.NEGATIVE_MEAN, lambda x: (x.square().mean(1) - x.mean(1).square()) * 40 / 39),
         ("x.sum(1)", Values.CANCELLING, lambda x: x.bfloat16().float().sum(1)),
         ("x.sum(0)", Values.DOMINANT_ACROSS, lambda x: x[:-1].sum(0)),
+        ("torch.round(x)", Values.EXACT, lambda x: torch.copysign((x.abs() + 0.5).floor(), x)),
+        ("(x * 20).round() / 4", Values.EXACT, lambda x: (x * 20 + 0.5).floor() / 4),
+        ("torch.nn.functional.hardshrink(x, 0.75)", Values.EXACT, lambda x: torch.where(x.abs() >= 0.75, x, 0)),
+        ("torch.where(x >= 37.25, 2 * x, x)", Values.EXACT, lambda x: torch.where(x > 37.25, 2 * x, x)),
+        ("torch.hypot(x, x)", Values.VAST, lambda x: (x * x + x * x).sqrt()),
     ],
 )
 def test_what_is_wrong_only_there_is_found_and_the_reference_itself_is_right(forward, values, wrong):
@@ -241,6 +246,12 @@ def test_what_8_bit_floats_make_of_too_much_is_left_open_within_a_reference_and_
     assert "8-bit" not in doubts(given)[Values.HUGE]
     masked = expected.expect(derived.instantiate(source("(x > 0).to(torch.float8_e5m2).float() + x"), "here", 5))
     assert (masked.why, masked.undefined) == ("", "")
+
+
+@pytest.mark.parametrize("forward", ["torch.round(x / 0.3)", "torch.round(x.exp())", "x >= 0.1", "x.var(1)"])
+def test_values_that_are_met_exactly_are_left_out_where_a_result_is_rounded(forward):
+    """Whoever computes in another order is on the other side of a threshold. That this is so is no news."""
+    assert Values.EXACT not in doubts(source(forward))
 
 
 def test_a_problem_of_finite_numbers_has_no_special_values():

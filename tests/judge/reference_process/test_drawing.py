@@ -51,6 +51,35 @@ def test_a_constant_parameter_is_moved_where_it_is(elsewhere):
     assert live.instantiate(SOURCE, "here").tensors["weight"].unique().numel() > 8
 
 
+def test_what_a_kernel_may_leave_out_is_moved_and_nothing_else():
+    made = {
+        "zeros": "torch.zeros(9)", "ones": "torch.ones(9)", "small": "torch.full((9,), 1e-5)", "eye": "torch.eye(4)",
+        "mask": "torch.ones(4, 4).tril()", "closed": "torch.full((4,), -torch.inf)", "whole": "torch.zeros(4, dtype=int)",
+    }  # fmt: skip
+    text = "import torch\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    text += "".join(f"        self.register_buffer({name!r}, {value})\n" for name, value in made.items())
+    text += "        self.way = torch.nn.Parameter(torch.eye(4))\n        self.scale = torch.ones(3)\n"
+    text += "    def forward(self, x):\n        return x\ndef get_inputs():\n    return [torch.randn(3)]\n"
+    found = live.instantiate(text, "here").tensors
+    for name in ("eye", "mask", "closed", "whole"):  # a mask is none any more with other numbers
+        assert torch.equal(found[name], eval(made[name], {"torch": torch})), name
+    assert found["zeros"].unique().numel() > 6
+    assert found["scale"].unique().numel() > 1
+    assert 0.4 < found["ones"].min() < found["ones"].max() < 1.6
+    assert 0 < found["small"].min() < found["small"].max() < 2e-5
+    assert found["way"].unique().numel() > 12
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [("größe", {"grose"}), ("α", {"alpha"}), ("Ω, ω", {"omega", "omega_"}), ("重", {"ideograph_91cd"})],
+)
+def test_names_of_any_alphabet_are_written_in_ascii(name, names):
+    text = f"import torch\nclass Model(torch.nn.Module):\n    def forward(self, {name}):\n        return 1\n"
+    text += f"def get_inputs():\n    return [torch.ones(1)] * {1 + name.count(',')}\n"
+    assert set(live.instantiate(text, "here").tensors) == names
+
+
 def test_seeding_gives_the_numbers_of_torchs_own_and_keeps_no_record_of_it():
     torch.manual_seed(5)
     wanted, recorded = torch.rand(3), len(torch.cuda._queued_calls)

@@ -246,7 +246,8 @@ def _leave_parameters() -> None:
 
 
 def _settle(model: torch.nn.Module) -> None:
-    """Switch dropout off, register tensor attributes as buffers, and randomise constant parameters."""
+    """Switch dropout off, register tensor attributes as buffers, and move what a kernel might leave out: parameters and
+    buffers that are all one number, such as a bias of zeros or a variance of ones, and parameters of an identity."""
     for module in model.modules():
         if type(module).__name__.endswith("Dropout") or "Dropout" in type(module).__mro__[1].__name__:
             module.eval()
@@ -260,17 +261,38 @@ def _settle(model: torch.nn.Module) -> None:
                 module.register_buffer(name, value.detach(), persistent=False)
     with torch.no_grad():
         for parameter in model.parameters():
-            if parameter.is_floating_point() and _is_constant(parameter):
-                moved = (torch.rand(parameter.shape, device=parameter.device) - 0.5).to(parameter.dtype)
-                parameter.copy_(widen(parameter) + 0.5 * widen(moved))
+            if _is_constant(parameter) or _is_identity(parameter):
+                parameter.copy_(widen(parameter) + 0.5 * _moves(parameter))
+        for buffer in model.buffers():
+            if _is_constant(buffer):  # a variance stays positive, and a small number small
+                scale = widen(buffer).abs()
+                buffer.copy_(widen(buffer) + torch.where(scale == 0, 0.5, scale) * _moves(buffer))
+
+
+def _moves(tensor: torch.Tensor) -> torch.Tensor:
+    """Return numbers between -0.5 and 0.5, at the tensor's precision."""
+    return widen((torch.rand(tensor.shape, device=tensor.device) - 0.5).to(tensor.dtype))
 
 
 def _is_constant(tensor: torch.Tensor) -> bool:
+    """Tell whether all elements of a floating tensor are the same finite number."""
+    if not _has_numbers(tensor):
+        return False
+    wide = widen(tensor)
+    return bool(wide.isfinite().all() and (wide == wide.reshape(-1)[0]).all())
+
+
+def _is_identity(tensor: torch.Tensor) -> bool:
+    if tensor.dim() != 2 or not _has_numbers(tensor):
+        return False
+    wide = widen(tensor)
+    return torch.equal(wide, torch.eye(*wide.shape, device=wide.device, dtype=wide.dtype))
+
+
+def _has_numbers(tensor: torch.Tensor) -> bool:
     from torch._subclasses.fake_tensor import FakeTensor
 
-    if isinstance(tensor, FakeTensor) or tensor.numel() == 0:
-        return False
-    return bool((tensor == tensor.reshape(-1)[0]).all())
+    return not isinstance(tensor, FakeTensor) and tensor.numel() > 0 and tensor.is_floating_point()
 
 
 def _arguments(model: torch.nn.Module, given: Any, origin: str) -> tuple[tuple[Any, ...], dict[str, Any]]:  # noqa: ANN401
