@@ -54,7 +54,8 @@ def test_a_constant_parameter_is_moved_where_it_is(elsewhere):
 def test_what_a_kernel_may_leave_out_is_moved_and_nothing_else():
     made = {
         "zeros": "torch.zeros(9)", "ones": "torch.ones(9)", "small": "torch.full((9,), 1e-5)", "eye": "torch.eye(4)",
-        "mask": "torch.ones(4, 4).tril()", "closed": "torch.full((4,), -torch.inf)", "whole": "torch.zeros(4, dtype=int)",
+        "mask": "torch.ones(4, 4).tril()", "closed": "torch.full((4,), -torch.inf)",
+        "whole": "torch.zeros(4, dtype=int)",
     }  # fmt: skip
     text = "import torch\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
     text += "".join(f"        self.register_buffer({name!r}, {value})\n" for name, value in made.items())
