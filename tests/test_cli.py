@@ -117,6 +117,7 @@ def test_check_of_a_file_that_is_no_text_is_a_verdict(here, tmp_path):
     trial = here("check", path, "--problem", "relu", code=1)
     assert trial["status"] == "REJECTED"
     assert "not UTF-8" in trial["message"]
+    assert "at most 1.0 MB" in here("check", "/dev/zero", "--problem", "relu", code=1)["message"]
 
 
 @pytest.mark.parametrize(

@@ -293,7 +293,7 @@ def test_a_model_is_added_changed_and_removed(store: Store) -> None:
     click(page, "model-save")
     assert model_settings.read().settings == (ModelSettings("mine", "http://127.0.0.1:9/v1", "qwen", temperature=0.4),)
     page.text_input(key=field(page, "-base_url")).input("ftp://x")
-    assert "Not saved: base_url must begin with http" in shown(click(page, "model-save"))
+    assert "Not saved: “Base URL, with version” must begin with http" in shown(click(page, "model-save"))
     click(page, "model-remove")
     assert model_settings.read().settings == ()
 
@@ -333,6 +333,21 @@ def test_a_number_that_is_none_is_refused(store: Store, typed: str, name: str) -
     page = framed("setup")
     page.text_input(key=field(page, name)).input(typed)
     assert "must be a finite number, not" in shown(click(page, "model-save"))
+    assert model_settings.read().settings == (LOCAL,)
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "said"),
+    [
+        ("-base_url", "ftp://x", "“Base URL, with version” must begin with http://"),
+        ("-max_output_tokens", "70000", "“Max. output tokens” must be smaller than “Context window, tokens”"),
+    ],
+)
+def test_what_does_not_fit_is_called_as_in_the_form(store: Store, name: str, typed: str, said: str) -> None:
+    model_settings.write(Models((LOCAL,)))
+    page = framed("setup")
+    page.text_input(key=field(page, name)).input(typed)
+    assert said in shown(click(page, "model-save"))
     assert model_settings.read().settings == (LOCAL,)
 
 
@@ -470,7 +485,12 @@ def test_a_recording_is_replayed_once_however_often_the_button_is_pressed(store:
     assert started == [store.sessions()[0]]
 
 
-def test_an_import_by_path_says_what_it_cannot_read(store: Store, tmp_path: Path) -> None:
+def test_an_import_by_path_says_what_came_in_or_cannot_be_read(store: Store, tmp_path: Path) -> None:
+    export(store, softmax_story(store).session, "jsonl", tmp_path / "softmax.jsonl.gz")
+    page = framed()
+    page.text_input(key="import-path").input(str(tmp_path / "softmax.jsonl.gz"))
+    text = shown(click(page, "import-open"))
+    assert 'cg-ok" role="status"><b>✓</b> <span>Imported ' in text
     (tmp_path / "x.txt").write_text("no")
     page = framed()
     page.text_input(key="import-path").input(str(tmp_path / "x.txt"))

@@ -242,6 +242,7 @@ def test_the_standalone_file_opens_with_the_command_that_builds_it(case):
     first = text.splitlines()[0]
     assert first.startswith("// nvcc -std=c++17 -O3 -arch=sm_90a")
     assert first.endswith(f"-o {made.name} {made.name}.cu")
+    assert cu_file(made, "my kernel.cu").splitlines()[0].endswith(f"-o {made.name} 'my kernel.cu'")
     assert f"cudaError_t {made.name}_launch(" in text
     assert "int main()" in text
 
@@ -388,6 +389,8 @@ def test_exports_that_cannot_be_are_refused_with_the_reason(recorded, tmp_path):
         export(store, session, "pdf", tmp_path / "x")
     with pytest.raises(UsageError, match="does not exist"):
         export(store, session, "html", tmp_path / "no" / "x")
+    with pytest.raises(UsageError, match="it is a folder"):
+        export(store, session, "cu", tmp_path)
     problem = store.put_record(library.load("relu"))
     empty = store.create_session(
         SessionCreated(SessionSettings(problem, "relu", AnsweredBy.PERSON, ExecutorKind.CPU, "sm_90a", "H100"))

@@ -52,6 +52,15 @@ def test_blobs_are_addressed_by_content_and_missing_ones_are_named(store):
         store.get("f" * 64)
 
 
+def test_a_text_that_was_changed_in_the_file_is_not_taken_for_what_was_stored(store, tmp_path):
+    """It would be exported as the kernel that passed."""
+    key = store.put("x < 0 ? 0 : x")
+    with sqlite3.connect(tmp_path / "store.db") as file:
+        file.execute("UPDATE blobs SET data = ? WHERE key = ?", (b"x < 0 ? \xff : x", key))
+    with pytest.raises(StoreError, match=f"blob {key[:12]} in the store .* is not what was stored under that key"):
+        store.text(key)
+
+
 def test_an_answered_decision_leaves_the_inbox_with_its_events(store):
     session = store.create_session(SessionCreated(SETTINGS))
     first = store.submit(session, Decision(DecisionKind.STOP))
