@@ -1,7 +1,7 @@
-"""References drawn at random: whether the playbook's last kernel for each passes COMPILE and TEST.
+"""References drawn at random, or of files: whether the playbook's last kernel for each passes COMPILE and TEST.
 
     python -m benchmarks.judge.drawn_programs [--executor gpu] [--of small] [--first 0] [--limit-s 150] [--processes 12]
-        [--name NAME]
+        [--name NAME] [FOLDER ...]
 
 `tests/propose/playbook/drawn.py` draws them: small ones, wide ones, which also have whole numbers, doubles, writes to
 parts and much else, and long ones, whose rows have 20,000 to 300,000 elements: for a GPU.
@@ -16,9 +16,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 from secrets import randbits
@@ -27,6 +29,7 @@ from typing import Any
 from benchmarks.conditions import write
 from benchmarks.trials import open_evaluator
 from cutegen_core.machine.device import choose_device
+from cutegen_core.problems.library import load
 from cutegen_core.propose import playbook
 from cutegen_core.propose.playbook import NotInPlaybook
 from cutegen_core.records.candidate import Author, Candidate
@@ -42,20 +45,21 @@ RIGHT, REFUSED, NOT_RUN = NO_FAULTS = "right", "refused", "its reference does no
 
 @dataclass(frozen=True)
 class Share:
-    """The programs that one process tries: every `step`-th from `first` on, until `deadline`."""
+    """The programs that one process tries, until `deadline`: files, or drawn ones, every `step`-th from `first` on."""
 
     first: int
     step: int
     deadline: float
     executor: ExecutorKind
     of: str
+    files: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
 class Judged:
     """The verdict on one program, with its source where that is a fault."""
 
-    number: int
+    number: int | str
     verdict: str
     message: str = ""
     source: str = ""
@@ -64,6 +68,7 @@ class Judged:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--executor", type=ExecutorKind, default=ExecutorKind.CPU)
+    parser.add_argument("folders", nargs="*", type=Path, help="with problem files; none: drawn programs")
     parser.add_argument("--of", choices=tuple(RANGES), default="small", help="the kind of programs")
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
     parser.add_argument("--limit-s", type=float, default=150.0, help="no program is begun after this")
@@ -71,15 +76,22 @@ def main() -> None:
     parser.add_argument("--name", default="drawn_programs", help="of the file with the results")
     chosen = parser.parse_args()
     deadline, many = time.monotonic() + chosen.limit_s, chosen.processes
-    shares = [Share(chosen.first + k, many, deadline, chosen.executor, chosen.of) for k in range(many)]
+    files = [file for folder in chosen.folders for file in sorted(folder.glob("*.py"))]
+    many = min(many, len(files)) if files else many
+    shares = [
+        Share(chosen.first + k, many, deadline, chosen.executor, chosen.of, tuple(files[k::many])) for k in range(many)
+    ]
     with ProcessPoolExecutor(many, mp_context=get_context("spawn")) as pool:
-        found = sorted((one for part in pool.map(_try_share, shares) for one in part), key=lambda one: one.number)
+        parts = pool.map(_try_share, shares)
+        found = sorted((one for part in parts for one in part), key=lambda one: f"{one.number:>9}")
     faults = [asdict(one) for one in found if one.verdict not in NO_FAULTS]
     for fault in faults:
         print(fault["number"], fault["verdict"], fault["message"], fault["source"], sep="\n")
     counts = Counter(one.verdict for one in found)
     print(dict(counts))
     asked: dict[str, Any] = {"executor": chosen.executor, "of": chosen.of, "first": chosen.first}
+    if files:
+        asked = {"executor": chosen.executor, "of": [folder.name for folder in chosen.folders], "files": len(files)}
     write(chosen.name, {**asked, "device": asdict(choose_device(None)), "counts": counts, "faults": faults})
     sys.exit(1 if faults else 0)
 
@@ -96,10 +108,13 @@ def _try_share(share: Share) -> list[Judged]:
 
 
 def _tried(share: Share, store: Store, tools: Tools) -> Iterator[Judged]:
-    number = share.first
-    while time.monotonic() < share.deadline:
-        problem = draw(number, RANGES[share.of])
+    for number, make in _programs(share):
+        if time.monotonic() > share.deadline:
+            return
+        source = ""
         try:
+            problem = make()
+            source = problem.source
             verdict, message = _verdict(problem, share.executor, store, tools)
         except NotInPlaybook as refused:
             verdict, message = REFUSED, str(refused)
@@ -107,8 +122,14 @@ def _tried(share: Share, store: Store, tools: Tools) -> Iterator[Judged]:
             verdict, message = NOT_RUN, str(error)
         except Exception as error:  # noqa: BLE001 - a fault to be told with its reference
             verdict, message = "error", repr(error)
-        yield Judged(number, verdict, message, "" if verdict in NO_FAULTS else problem.source)
-        number += share.step
+        yield Judged(number, verdict, message, "" if verdict in NO_FAULTS else source)
+
+
+def _programs(share: Share) -> Iterator[tuple[int | str, Callable[[], Problem]]]:
+    if share.files:
+        yield from ((f"{file.parent.name}/{file.stem}", partial(load, str(file))) for file in share.files)
+    else:
+        yield from ((number, partial(draw, number, RANGES[share.of])) for number in count(share.first, share.step))
 
 
 def _verdict(problem: Problem, executor: ExecutorKind, store: Store, tools: Tools) -> tuple[str, str]:
