@@ -53,7 +53,8 @@ def roofline(
         if one is not None:
             figure.add_trace(_roof_mark(one, bound, at))
     compact(figure, "", height=330)
-    figure.update_layout(showlegend=True, legend={"font": SMALL, "orientation": "h", "y": -0.22, "x": 0})
+    beneath = {"orientation": "h", "y": -0.28, "x": 0, "entrywidth": 0.48, "entrywidthmode": "fraction"}
+    figure.update_layout(showlegend=True, legend={"font": SMALL, **beneath})
     ceiling = min(compute, memory * at)
     times = [p.us for p in points] + [r.latency_us for r in path]
     lowest, highest = (bound.flops / (us * 1e-6) for us in (max(times), min([*times, (compulsory or bound).us])))
