@@ -19,7 +19,7 @@ from cutegen_core.views.who_proposes import ask_about_all
 def list_problems(arguments: argparse.Namespace) -> int:
     if arguments.lint is not None:
         return lint_command.lint(arguments)
-    listing = library.load_path(Path(arguments.path)) if arguments.path else library.list_known()
+    listing = library.load_path(Path(arguments.path), _say) if arguments.path else library.list_known()
     covered = _covered(listing) if arguments.playbook else [None] * len(listing.entries)
     if arguments.json:
         found = [
@@ -40,7 +40,17 @@ def list_problems(arguments: argparse.Namespace) -> int:
 def _covered(listing: library.FolderListing) -> list[Coverage | None]:
     """Return what the playbook has for every entry, None for one that could not be loaded."""
     answers = ask_about_all([entry.problem for entry in listing.entries if entry.problem])
-    return [next(answers) if entry.problem else None for entry in listing.entries]
+    covered = []
+    for position, entry in enumerate(listing.entries, 1):
+        if entry.problem:
+            _say(f"the playbook is asked, {position} of {listing.total}: {entry.name}")
+        covered.append(next(answers) if entry.problem else None)
+    return covered
+
+
+def _say(line: str) -> None:
+    """Show progress: a folder takes seconds a file."""
+    print(line, file=sys.stderr)
 
 
 def _coverage_line(found: Coverage) -> str:
