@@ -30,7 +30,7 @@ CPP_WORDS = frozenset(
     """.split()  # noqa: SIM905 - a list of 90 quoted words is harder to read
 )
 """Words of C++ that no name may be; those that Python keeps, too, are refused before."""
-_MAX_TABLES = {"launch": 256, "scratch": 256, "tensormap": 32}
+MAX_TABLES = {"launch": 256, "scratch": 256, "tensormap": 32}
 _MAX_NAME = 64
 
 
@@ -107,9 +107,9 @@ def read_tables(data: Mapping[str, Any], name: str, where: KeyLines) -> list[dic
     tables = data.get(name, [])
     if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
         raise KernelFileError(f"[{name}] must be written [[{name}]]: there can be several", where.at(name))
-    if len(tables) > _MAX_TABLES[name]:
-        text = f"the plan has {len(tables)} [[{name}]] sections; at most {_MAX_TABLES[name]} are possible"
-        raise KernelFileTooLargeError(text, where.at(name, _MAX_TABLES[name]))
+    if len(tables) > MAX_TABLES[name]:
+        text = f"the plan has {len(tables)} [[{name}]] sections; at most {MAX_TABLES[name]} are possible"
+        raise KernelFileTooLargeError(text, where.at(name, MAX_TABLES[name]))
     return tables
 
 

@@ -14,6 +14,7 @@ from cutegen_core.kernel.expressions import FUNCTIONS, MAX_TEXT
 from cutegen_core.kernel.kernel_file import MAX_BYTES, parse
 from cutegen_core.kernel.plan_limits import MAX_SCRATCH_BYTES, MAX_THREADS
 from cutegen_core.kernel.plan_records import DEVICE_NAMES
+from cutegen_core.kernel.plan_toml import MAX_TABLES
 from cutegen_core.kernel.screening import screen
 from cutegen_core.machine.device import KNOWN
 from cutegen_core.problems import library, read
@@ -139,6 +140,11 @@ def test_the_limits_are_those_of_the_code():
         f"{Evaluator.run_timeout_s:g} s, else TIMEOUT",
     ):  # fmt: skip
         assert said in " ".join(KERNELS.split()), said
+
+
+@pytest.mark.parametrize("section", MAX_TABLES)
+def test_as_many_sections_are_possible_as_the_page_says(section):
+    assert re.search(rf"^\| `\[\[{section}\]\]` \| (up|1) to {MAX_TABLES[section]} \|", KERNELS, re.MULTILINE)
 
 
 def test_every_name_and_function_of_an_expression_is_on_the_page():
