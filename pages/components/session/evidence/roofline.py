@@ -51,8 +51,8 @@ def _verdict(trial: Trial, workload: WorkloadPerformance) -> None:
         return
     took, bound = micros(workload.candidate.median_us), reached.bound
     if not suspect(trial, workload):
-        of = "; the bound is" if reached.fraction > 1 else " of at least"
-        st.html(f'<div class="cg-headline"><b>{escape_html(reached.words)}</b> <i>·</i> {took}{of} '
+        next_to = "; the bound is" if reached.fraction > 1 else " of at least"
+        st.html(f'<div class="cg-headline"><b>{escape_html(reached.words)}</b> <i>·</i> {took}{next_to} '
             f"{micros(bound.us)}</div>")  # fmt: skip
     if beaten := suspect(trial, workload):
         note("error", f"{views.doubt_text(trial, workload)} ({_counted(beaten)} at the measured peaks). Such a kernel "
