@@ -1,10 +1,13 @@
-"""Whole trials of kernels as a session has them: its evaluator, a kernel of the playbook, an edit nobody has seen."""
+"""Whole trials of kernels as a session has them: its evaluator, a kernel of the playbook, an edit nobody has seen, problem files."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from secrets import randbits
 
 from cutegen_core.evaluate.evaluator import Evaluator
+from cutegen_core.problems import sets
 from cutegen_core.propose import playbook
 from cutegen_core.records.event import AnsweredBy, SessionCreated
 from cutegen_core.records.problem import Problem, WorkloadRole
@@ -36,3 +39,13 @@ def playbook_kernel(evaluator: Evaluator, level: str = "") -> str:
 def edited(source: str) -> str:
     """Return the same kernel as a text that no cache knows."""
     return f"{source}\n__device__ int edit_{randbits(60)}() {{ return {randbits(20)}; }}\n"
+
+
+def files_of(folders: Sequence[str]) -> list[tuple[str, str]]:
+    """Return a label and the path of each problem file of these folders; numbered ones in the order of their numbers.
+
+    Raises:
+        UsageError: no such folder, or nothing in it.
+    """
+    files = [Path(file).resolve() for folder in folders for file in sets.resolve(folder)]
+    return [(f"{file.parent.name}/{file.stem}", str(file)) for file in files]

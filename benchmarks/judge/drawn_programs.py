@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -27,7 +27,7 @@ from secrets import randbits
 from typing import Any
 
 from benchmarks.conditions import write
-from benchmarks.trials import open_evaluator
+from benchmarks.trials import files_of, open_evaluator
 from cutegen_core.machine.device import choose_device
 from cutegen_core.problems.library import load
 from cutegen_core.propose import playbook
@@ -52,7 +52,7 @@ class Share:
     deadline: float
     executor: ExecutorKind
     of: str
-    files: tuple[Path, ...] = ()
+    files: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Judged:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--executor", type=ExecutorKind, default=ExecutorKind.CPU)
-    parser.add_argument("folders", nargs="*", type=Path, help="with problem files; none: drawn programs")
+    parser.add_argument("folders", nargs="*", help="with problem files; none: drawn programs")
     parser.add_argument("--of", choices=tuple(RANGES), default="small", help="the kind of programs")
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
     parser.add_argument("--limit-s", type=float, default=150.0, help="no program is begun after this")
@@ -76,11 +76,9 @@ def main() -> None:
     parser.add_argument("--name", default="drawn_programs", help="of the file with the results")
     chosen = parser.parse_args()
     deadline, many = time.monotonic() + chosen.limit_s, chosen.processes
-    files = [file for folder in chosen.folders for file in sorted(folder.glob("*.py"))]
+    files = files_of(chosen.folders)
     many = min(many, len(files)) if files else many
-    shares = [
-        Share(chosen.first + k, many, deadline, chosen.executor, chosen.of, tuple(files[k::many])) for k in range(many)
-    ]
+    shares = [Share(chosen.first + k, many, deadline, chosen.executor, chosen.of, files[k::many]) for k in range(many)]
     with ProcessPoolExecutor(many, mp_context=get_context("spawn")) as pool:
         parts = pool.map(_try_share, shares)
         found = sorted((one for part in parts for one in part), key=lambda one: f"{one.number:>9}")
@@ -91,7 +89,11 @@ def main() -> None:
     print(dict(counts))
     asked: dict[str, Any] = {"executor": chosen.executor, "of": chosen.of, "first": chosen.first}
     if files:
-        asked = {"executor": chosen.executor, "of": [folder.name for folder in chosen.folders], "files": len(files)}
+        asked = {
+            "executor": chosen.executor,
+            "of": [Path(folder).name for folder in chosen.folders],
+            "files": len(files),
+        }
     write(chosen.name, {**asked, "device": asdict(choose_device(None)), "counts": counts, "faults": faults})
     sys.exit(1 if faults else 0)
 
@@ -127,7 +129,7 @@ def _tried(share: Share, store: Store, tools: Tools) -> Iterator[Judged]:
 
 def _programs(share: Share) -> Iterator[tuple[int | str, Callable[[], Problem]]]:
     if share.files:
-        yield from ((f"{file.parent.name}/{file.stem}", partial(load, str(file))) for file in share.files)
+        yield from ((label, partial(load, file)) for label, file in share.files)
     else:
         yield from ((number, partial(draw, number, RANGES[share.of])) for number in count(share.first, share.step))
 

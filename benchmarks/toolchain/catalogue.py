@@ -21,12 +21,12 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from benchmarks import conditions
-from cutegen_core.problems import library, sets
+from benchmarks.trials import files_of
+from cutegen_core.problems import library
 
 Row = dict[str, Any]
 
@@ -81,11 +81,10 @@ def _cores(number: int) -> str:
 
 
 def _problems(folders: Sequence[str]) -> list[tuple[str, str]]:
-    """Return a label and what `--problem` takes, for each problem; numbered files in the order of their numbers."""
+    """Return a label and what `--problem` takes, for each problem."""
     if not folders:
         return [(problem.name, problem.name) for problem in library.catalogue()]
-    files = [Path(file).resolve() for folder in folders for file in sets.resolve(folder)]
-    return [(f"{file.parent.name}/{file.stem}", str(file)) for file in files]
+    return files_of(folders)
 
 
 def _present(name: str) -> Row:

@@ -56,7 +56,7 @@ def export(
         raise UsageError(f"there is no export format {format!r}; there are {', '.join(FORMATS)}")
     if not output.absolute().parent.is_dir():
         raise UsageError(f"cannot write {output}: the folder {output.absolute().parent} does not exist")
-    if output.is_dir() and FORMATS[format].ending != ".zip":
+    if output.is_dir() and not FORMATS[format].is_archive:
         raise UsageError(f"cannot write {output}: it is a folder; name a file in it")
     writer = FORMATS[format].writer
     try:

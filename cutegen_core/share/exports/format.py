@@ -55,6 +55,11 @@ class Format:
         return isinstance(self.writer, OfSession)
 
     @property
+    def is_archive(self) -> bool:
+        """Say whether it has several files, in a folder or an archive of it."""
+        return self.ending == ".zip"
+
+    @property
     def compiles(self) -> bool:
         """Say whether nvcc compiles something first, which takes a minute or two."""
         return isinstance(self.writer, OfKernel) and self.writer.device_code is not None

@@ -69,5 +69,5 @@ def _file_name(view: SessionView, chosen: Format) -> str:
     """Return the name of the download; archives of two formats must not unpack into the same folder."""
     problem = view.state.settings.problem_name
     safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in problem)
-    form = f"-{chosen.key}" if chosen.ending == ".zip" else ""
+    form = f"-{chosen.key}" if chosen.is_archive else ""
     return f"{safe}-{view.id}{form}{chosen.ending}"
