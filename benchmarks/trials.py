@@ -1,4 +1,4 @@
-"""Whole trials of kernels as a session has them: its evaluator, a kernel of the playbook, an edit nobody has seen, problem files."""
+"""What trials of kernels as a session has them begin with: problem files, an evaluator, a kernel, an unseen edit."""
 
 from __future__ import annotations
 
