@@ -23,6 +23,8 @@ def render_versus(store: Store, view: BenchView, lines: Sequence[BenchLine]) -> 
     if not others:
         return
     key, wanted = f"bench-against-{view.job.id}", address.get("against")
+    if wanted not in (NONE, *others):
+        note("error", f"There is no bench “{wanted}” to compare with. Choose another one.")
     ui_state.keep_among(key, [NONE, *others], wanted if wanted in others else NONE)
     chosen = st.selectbox(
         "Compare with", [NONE, *others], key=key, width=420, on_change=ui_state.noted(_choose, key),
