@@ -137,9 +137,9 @@ class Expression:
         return _evaluate(self.tree, scope)
 
     def evaluate_integer(self, scope: Scope) -> int:
-        """Return the value as an integer; a float, even 2.0, or a truth value raises ExpressionError."""
+        """Return the value as an integer; a float, even 2.0, raises ExpressionError."""
         value = self.evaluate(scope)
-        if not isinstance(value, int) or isinstance(value, bool):
+        if not isinstance(value, int):
             raise ExpressionError(f"'{self.text}' is {value}, but a whole number is needed here")
         return value
 

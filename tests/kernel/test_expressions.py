@@ -98,10 +98,9 @@ def test_refusals(text: str, message: str) -> None:
         value(text)
 
 
-@pytest.mark.parametrize("text", ["eps * 2", "n > 3", "True"])
-def test_a_size_must_be_whole(text: str) -> None:
+def test_a_size_must_be_whole() -> None:
     with pytest.raises(ExpressionError, match="a whole number is needed"):
-        parse_expression(text).evaluate_integer(SCOPE)
+        parse_expression("eps * 2").evaluate_integer(SCOPE)
 
 
 def test_names_and_equality() -> None:
