@@ -3,7 +3,7 @@
 import pytest
 
 from cutegen_core.problems import library
-from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
+from cutegen_core.propose.playbook.pointwise.operations import BINARY, UNARY
 from cutegen_core.propose.playbook.rules import (
     RULES,
     SEVERAL,

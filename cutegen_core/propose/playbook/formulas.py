@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_core.propose.playbook.pointwise import UNARY
+from cutegen_core.propose.playbook.pointwise.operations import UNARY
 from cutegen_core.propose.playbook.values import (
     COMPUTE_TYPE,
     ELEMENT,

@@ -13,7 +13,8 @@ from functools import partial
 
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import NO_MODES, VECTOR_BYTES, Parameters, TensorText, layout_of
-from cutegen_core.propose.playbook.pointwise import UNARY, fill
+from cutegen_core.propose.playbook.pointwise.filling import fill
+from cutegen_core.propose.playbook.pointwise.operations import UNARY
 from cutegen_core.propose.playbook.regions import Mode, Region
 from cutegen_core.propose.playbook.statements import Statements, StoreText, TermText, term_names
 from cutegen_core.propose.playbook.terms import TensorAccess

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import Parameters, TensorText
-from cutegen_core.propose.playbook.pointwise import GREATEST, LEAST
+from cutegen_core.propose.playbook.pointwise.operations import GREATEST, LEAST
 from cutegen_core.propose.playbook.regions import Region, RegionResult
 from cutegen_core.propose.playbook.terms import Term
 

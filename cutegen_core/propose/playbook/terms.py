@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cutegen_core.propose.playbook.pointwise import fill, literal
+from cutegen_core.propose.playbook.pointwise.filling import fill, literal
 from cutegen_core.propose.playbook.values import (
     COMPUTE_TYPE,
     POSITIONS,
@@ -189,10 +189,11 @@ class Terms:
 
     def _compute(self, value: Compute, coordinates: Sequence[Coordinate]) -> str:
         operands = [self.at(o, _aligned(o, value, coordinates)) for o in value.operands]
-        return self._formula(value.code, operands, COMPUTE_TYPE[value.dtype])
+        half = value.dtype in ("float16", "bfloat16")
+        return self._formula(value.code, operands, COMPUTE_TYPE[value.dtype], half=half)
 
-    def _formula(self, formula: str, operands: Sequence[str], ctype: str) -> str:
-        code = fill(formula, tuple(operands), ctype, fast=self.fast)
+    def _formula(self, formula: str, operands: Sequence[str], ctype: str, *, half: bool = False) -> str:
+        code = fill(formula, tuple(operands), ctype, fast=self.fast, half=half)
         needs = tuple(o for o in operands if o in self.terms or o == "acc")
         return self._term(("compute", ctype, code), ctype, code=code, needs=needs, **self._inherited(needs))
 

@@ -13,7 +13,7 @@ import jinja2
 
 from cutegen_core.propose.playbook.kernels import RegionKernel
 from cutegen_core.propose.playbook.naming import Naming
-from cutegen_core.propose.playbook.pointwise import HELPERS
+from cutegen_core.propose.playbook.pointwise.device_functions import HELPERS
 from cutegen_core.propose.playbook.regions import Region
 
 
@@ -220,7 +220,7 @@ def _helpers(code: str) -> str:
     text = f"{text}\n\n" if text else ""
     used = set(re.findall(r"\b\w+\b", code))
     needed = [h for name, h in HELPERS.items() if name in used]
-    for name in list(HELPERS):
+    for name in reversed(list(HELPERS)):
         if any(re.search(rf"\b{name}\b", h) for h in needed) and HELPERS[name] not in needed:
             needed.append(HELPERS[name])
     ordered = [h for h in HELPERS.values() if h in needed]

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cutegen_core.execute.port import Execution
+from cutegen_core.execute.port import Built, Execution
+from cutegen_core.judge.reference import Reference
 from cutegen_core.kernel import kernel_file
 from cutegen_core.kernel.check_arguments import check_arguments
 from cutegen_core.kernel.screening import screen
 from cutegen_core.machine.device import choose_device
 from cutegen_core.propose.playbook import Target, Variant, cute_features, propose
-from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+from cutegen_core.records.launch import LaunchPlan
+from cutegen_core.records.problem import Problem, TensorSpec, Workload, WorkloadRole
 from cutegen_core.records.trial import Status
 from tests.execute.emulator.emulated import not_asked
+from tests.later import Later
 from tests.shared_tools import SharedTools
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = Later("torch")
 
 DEVICE = choose_device("sm_90a")
 
@@ -75,15 +84,9 @@ def assert_right(
         built = executor.build(kernel, chosen, not_asked, checked=True)
         assert built.status is Status.PASSED, f"{variant.name}: {built.message}\n{built.log}"
         for workload in workloads:
-            signature, inputs = reference.signature(workload), reference.write_inputs(workload, 1)
-            outputs = {spec: scratch / f"{spec.name}.out" for spec in signature.outputs}
-            for spec, path in outputs.items():
-                path.write_bytes(b"\xff" * spec.nbytes)
-            plan = kernel.plan(signature, DEVICE, chosen, workload=workload.name)
-            with executor.open(built) as execute:
-                ran = execute(Execution(built, plan, inputs, outputs, order="random", seed=5))
+            plan = kernel.plan(reference.signature(workload), DEVICE, chosen, workload=workload.name)
+            outputs = _run(built, plan, reference, workload, shared, scratch)
             where = f"{variant.name} at {workload.name}"
-            assert ran.status is Status.PASSED, f"{where}: {ran.message}"
             assert not any(c.wrong for c in reference.compare(workload, 1, outputs)), where
         if compiled:
             made = shared.compiler().compile(kernel)
@@ -100,3 +103,30 @@ def assert_level_right(
     chosen = [v for v in variants_of(case, shared, scratch) if v.name == level]
     assert len(chosen) == 1
     assert_right(case, chosen, case.workloads, shared, scratch, params=params)
+
+
+def results_of(case: Problem, variant: Variant, shared: SharedTools, scratch: Path) -> list[torch.Tensor]:
+    """Run a kernel on the problem's own workload; return its results."""
+    reference, own = shared.reference(case, scratch), case.workloads[0]
+    kernel = kernel_file.parse(variant.source)
+    built = shared.executor.build(kernel, kernel.defaults(), not_asked, checked=False)
+    assert built.status is Status.PASSED, f"{variant.name}: {built.message}\n{built.log}"
+    plan = kernel.plan(reference.signature(own), DEVICE, kernel.defaults(), workload=own.name)
+    outputs = _run(built, plan, reference, own, shared, scratch)
+    return [
+        torch.frombuffer(bytearray(path.read_bytes()), dtype=getattr(torch, spec.dtype)).reshape(spec.shape)
+        for spec, path in outputs.items()
+    ]
+
+
+def _run(
+    built: Built, plan: LaunchPlan, reference: Reference, workload: Workload, shared: SharedTools, scratch: Path
+) -> dict[TensorSpec, Path]:
+    inputs, signature = reference.write_inputs(workload, 1), reference.signature(workload)
+    outputs = {spec: scratch / f"{spec.name}.out" for spec in signature.outputs}
+    for spec, path in outputs.items():
+        path.write_bytes(b"\xff" * spec.nbytes)
+    with shared.executor.open(built) as execute:
+        ran = execute(Execution(built, plan, inputs, outputs, order="random", seed=5))
+    assert ran.status is Status.PASSED, f"{workload.name}: {ran.message}"
+    return outputs

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_core.propose.playbook import NotInPlaybook
-from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
+from cutegen_core.propose.playbook.pointwise.operations import BINARY, UNARY
 from cutegen_core.propose.playbook.rules import RULES
 from cutegen_core.records.operations import OPERATIONS, Flow
 from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutegen_core.propose.playbook.graphs.in_place import needed
-from cutegen_core.propose.playbook.pointwise import BINARY, UNARY
+from cutegen_core.propose.playbook.pointwise.operations import BINARY, UNARY
 from cutegen_core.propose.playbook.rules import RULES, SEVERAL
 from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Graph

@@ -20,8 +20,6 @@ Together = Literal["", "exponentials", "squares"]
 _EXPONENTIAL = re.compile(r"(\w*exp\w*)\((\w+)\)")
 _NOT_ABOVE_ZERO = {"expf": "exp_to_one"}
 """Exponentials, and those that take fewer instructions where no argument is above zero."""
-_FOR_HALVES = {"exp_to_one": "rough_exp_to_one"}
-"""And fewer still where all results are of 16 bits."""
 _WORDS = {"float": 1, "int": 1}
 """Of the types of arithmetic that have not two."""
 
@@ -116,23 +114,14 @@ def words_of(folds: Sequence[Fold]) -> tuple[dict[str, int], int]:
     return first, count
 
 
-def folds_of(
-    passes: Sequence[PassText], walks: Sequence[Sequence[TensorText]], *, to_halves: bool
-) -> Iterator[Fold]:
-    """Yield the walks that these passes take.
-
-    Args:
-        walks: the tensors that each reads.
-        to_halves: whether all results are of 16 bits.
-    """
+def folds_of(passes: Sequence[PassText], walks: Sequence[Sequence[TensorText]]) -> Iterator[Fold]:
+    """Yield the walks that these passes take, `walks` being the tensors that each reads."""
     left, number = list(zip(passes, walks, strict=False)), 0
     while left:
         (one, tensors), *left = left
         both = _together(one, left[0][0], tensors) if left else None
         left = left[1:] if both else left
-        fold = both or Fold(tensors, one.terms, one.reductions, one.stores, one.after)
-        function = _FOR_HALVES.get(fold.function, fold.function) if to_halves else fold.function
-        yield replace(fold, number=number, function=function)
+        yield replace(both or Fold(tensors, one.terms, one.reductions, one.stores, one.after), number=number)
         number += 1
 
 

@@ -24,8 +24,7 @@ class LongRows(RowVectors):
     @cached_property
     def folds(self) -> list[Fold]:
         """Return the walks that reduce something."""
-        to_halves = all(s.tensor.is_half for s in self._k.statements.roots)
-        return list(folds_of(self._k.statements.passes, self.walks, to_halves=to_halves))
+        return list(folds_of(self._k.statements.passes, self.walks))
 
     @cached_property
     def kept(self) -> list[TensorText]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
-from cutegen_core.propose.playbook.pointwise import GREATEST, LEAST
+from cutegen_core.propose.playbook.pointwise.operations import GREATEST, LEAST
 from cutegen_core.propose.playbook.regions import Region, RegionResult
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
 from cutegen_core.records.problem import ITEMSIZE

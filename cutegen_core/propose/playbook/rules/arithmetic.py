@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import cast, like
-from cutegen_core.propose.playbook.pointwise import BINARY, GELU_ERF, GELU_TANH, UNARY
+from cutegen_core.propose.playbook.pointwise.operations import BINARY, GELU_ERF, GELU_TANH, SOFTPLUS, UNARY
 from cutegen_core.propose.playbook.values import Value, compute
 from cutegen_core.records import operations as ops
 
@@ -97,8 +97,7 @@ RULES: Mapping[str, Rule] = {
     "elu": _with_numbers("{0} > {T}(0) ? {0} * {2} : {1} * {2} * expm1{f}({0} * {3})",
                          ("alpha", 1.0), ("scale", 1.0), ("input_scale", 1.0)),
     "celu": _with_numbers("{0} > {T}(0) ? {0} : {1} * expm1{f}({0} / {1})", ("alpha", 1.0)),
-    "softplus": _with_numbers("{0} * {1} > {2} ? {0} : log1p{f}(exp{f}({0} * {1})) / {1}",
-                              ("beta", 1.0), ("threshold", 20.0)),
+    "softplus": _with_numbers(SOFTPLUS, ("beta", 1.0), ("threshold", 20.0)),
     "threshold": _with_numbers("{0} <= {1} ? {2} : {0}", ("threshold", 0.0), ("value", 0.0)),
     "hardshrink": _with_numbers("abs_of({0}) <= {1} ? {T}(0) : {0}", ("lambd", 0.5)),
     "softshrink": _with_numbers("{0} > {1} ? {0} - {1} : {0} < -{1} ? {0} + {1} : {0} * {T}(0)", ("lambd", 0.5)),

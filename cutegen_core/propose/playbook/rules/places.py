@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import cast, like
-from cutegen_core.propose.playbook.pointwise import BINARY
+from cutegen_core.propose.playbook.pointwise.operations import BINARY
 from cutegen_core.propose.playbook.triangles import triangle
 from cutegen_core.propose.playbook.values import (
     ONE,

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import cast
-from cutegen_core.propose.playbook.pointwise import GREATEST, LEAST, LERP
+from cutegen_core.propose.playbook.pointwise.operations import GREATEST, LEAST, LERP
 from cutegen_core.propose.playbook.rules.images.windows import pooled
 from cutegen_core.propose.playbook.rules.joins import join
 from cutegen_core.propose.playbook.rules.places import LOW_HALF, PLACE_OF_LARGEST, SHORT, position_of

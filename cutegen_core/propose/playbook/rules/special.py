@@ -7,7 +7,7 @@ from functools import reduce as chained
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, apply, cast, like, mul, sub
-from cutegen_core.propose.playbook.pointwise import BINARY, LERP
+from cutegen_core.propose.playbook.pointwise.operations import BINARY, LERP
 from cutegen_core.propose.playbook.rules.products import added_to_first
 from cutegen_core.propose.playbook.rules.taken import followed, in_one
 from cutegen_core.propose.playbook.values import (

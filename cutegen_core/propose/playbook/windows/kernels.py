@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cutegen_core.propose.playbook.kernels import RegionKernel
 from cutegen_core.propose.playbook.parameters import Nested, Parameters, layout_of
-from cutegen_core.propose.playbook.pointwise import LEAST
+from cutegen_core.propose.playbook.pointwise.operations import LEAST
 from cutegen_core.propose.playbook.regions import Mode
 from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.values import COMPUTE_TYPE, ELEMENT, Extent, product

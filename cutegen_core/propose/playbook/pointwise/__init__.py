@@ -1,0 +1,1 @@
+"""What pointwise operations compute, as C++: their formulas, the functions these call, and how they are filled in."""
