@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cutegen_core.judge.float8 import FLOAT8, decode
+from cutegen_core.judge.small_floats import FLOAT8, decode
 from cutegen_core.records.problem import TensorSpec
 
 _MANTISSA_BITS = {

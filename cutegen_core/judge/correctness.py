@@ -4,6 +4,8 @@ An element is right when |got - want| <= allowed, with
 
     allowed = min( max(atol + rtol * |want|, multiple / 2 * own), max(multiple * own, 4 ulp at the output's scale) )
 
+(for 16 bits: 4 ulp at the element, or 1 ulp at the root of the output's mean square).
+
 `want` is the reference in float64; `own` is the reference's largest error at the declared precision (over several
 seeds if the output is small). The first term is allclose with both tolerances, widened where the reference itself is
 inexact (sums of large numbers that cancel). The second term catches a product that is declared float32 but computed in
@@ -11,9 +13,9 @@ TF32 or bfloat16.
 Calibration (multiple 32): summing 4096 products in sequence errs by at most 21 x own, TF32 by at least 65 x (unsigned
 inputs) or 700 x (signed), a one-pass variance of values with a large mean by 1500 x.
 
-The 8-bit floats have so few bits that every rounding of the output would count as an error: for them half a unit in
-the last place at each value comes on top of `allowed`, `own` counts only what is beyond that, and what is beyond the
-largest number may saturate (`float8`).
+Floats of 8 and 16 bits have so few bits that every rounding of the output would count as an error: for them half a
+unit in the last place at each value comes on top of `allowed`, and `own` counts only what is beyond that. Of 8-bit
+floats what is beyond the largest number may saturate (`small_floats`).
 
 NaN and Inf must match; where the declared precision overflows, the finite and the overflowed value are both right.
 float32 may flush values below the smallest normal number to zero. Integers and bools must equal the reference at either
@@ -26,13 +28,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cutegen_core.judge.float8 import FLOAT8, half_units, saturate
 from cutegen_core.judge.mismatch import find_pattern
+from cutegen_core.judge.small_floats import FLOAT8, FLOAT16, ROUNDED, half_units, saturate
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Tolerance
 from cutegen_core.records.trial import Comparison, Mismatch
 
@@ -46,6 +48,11 @@ EPSILON = {
 _FIRST = 8
 _HEATMAP = 32
 _ULPS = 4.0
+_LONG, _OF_A_SEQUENCE = 256, 1 / 16
+"""Elements of a sum from which its order matters; and the share of what it errs in sequence that counts as the
+reference's own error: with the usual multiple, twice as much as it errs is the most that is allowed."""
+_ROUGHEST, _SEVERAL = 2.0**-7, 8
+"""Share of a number by which bfloat16 rounds it at most, with some that add up; elements that seldom err one way."""
 _INEXACT = 16.0
 """Epsilons, at the output's scale: rounding after every operation errs by less."""
 OVERFLOWS_FROM = {
@@ -63,14 +70,34 @@ class Precision:
     Attributes:
         own: largest |reference at declared precision - reference in float64|.
         scale: largest finite |want|.
+        typical: of 16 bits, root of the mean square of the finite ones.
     """
 
     own: float
     scale: float
+    typical: float = 0.0
 
     def merge(self, other: Precision) -> Precision:
         """Return the precision over both samples."""
-        return Precision(max(self.own, other.own), max(self.scale, other.scale))
+        return Precision(max(self.own, other.own), max(self.scale, other.scale), max(self.typical, other.typical))
+
+
+class ErrorLimits(NamedTuple):
+    """What bounds the allowed error, whatever the tolerance.
+
+    Attributes:
+        least: the error that is always allowed, unless the others forbid it.
+        most: the one that never is.
+        share: of the element, which may be more than `most`.
+    """
+
+    least: float
+    most: float
+    share: float
+
+    def most_at(self, want: Array) -> Array:
+        """Return the error that is never allowed at each element."""
+        return np.maximum(self.share * np.abs(want), self.most)
 
 
 @dataclass(frozen=True)
@@ -135,23 +162,43 @@ def measure(want: Array, declared: Array, dtype: str = "") -> Precision:
         dtype: of `declared`; if it is an 8-bit float, the rounding of the output itself is no error.
     """
     want = saturate(dtype, want.astype(np.float64, copy=False))
-    scale = np.abs(_finite_or_zero(want)).max(initial=0.0)
+    finite = np.abs(_finite_or_zero(want))
     error = _finite_error(declared, want)
-    if dtype in FLOAT8:
-        error -= half_units(FLOAT8[dtype], _finite_or_zero(want))
-    return Precision(float(error.max(initial=0.0)), float(scale))
+    if dtype in ROUNDED:
+        error -= half_units(ROUNDED[dtype], finite)
+    typical = float(np.sqrt(np.mean(np.square(finite)))) if dtype in FLOAT16 and finite.size else 0.0
+    return Precision(float(error.max(initial=0.0)), float(finite.max(initial=0.0)), typical)
 
 
-def error_limits(dtype: str, tolerance: Tolerance, precision: Precision) -> tuple[float, float]:
-    """Return the error that is always allowed and the one that never is; of float64 there is no such one.
+def with_sum(precision: Precision, dtype: str, longest: int, *, is_sorted: bool = False) -> Precision:
+    """Return the precision of a float32 output that is made of a sum: one in sequence errs more than the reference's.
+
+    Formula: n roundings, each of half a unit of the sum so far, add up like a random walk, to sqrt(n) of them. Of
+    sorted numbers the sum so far rises to sqrt(n) times what it is in any order, and falls again.
+
+    Args:
+        longest: its elements, n.
+        is_sorted: they are sorted.
+    """
+    if dtype != "float32" or longest < _LONG:
+        return precision
+    error = EPSILON[dtype] * (longest if is_sorted else longest**0.5) * precision.scale
+    return replace(precision, own=max(precision.own, _OF_A_SEQUENCE * error))
+
+
+def error_limits(dtype: str, tolerance: Tolerance, precision: Precision) -> ErrorLimits:
+    """Return what bounds the allowed error; of float64 there is no error that never is allowed.
 
     The reference itself errs in a float64 result where it computes that from narrower ones.
     """
     multiple = tolerance.error_multiple
     least = multiple / 2 * precision.own
     if dtype == "float64":
-        return least, math.inf
-    return least, max(multiple * precision.own, _ULPS * EPSILON[dtype] * precision.scale, _FLUSHED[dtype])
+        return ErrorLimits(least, math.inf, 0.0)
+    epsilon, most = EPSILON[dtype], max(multiple * precision.own, _FLUSHED[dtype])
+    if dtype in FLOAT16:
+        return ErrorLimits(least, max(most, epsilon * precision.typical), _ULPS * epsilon)
+    return ErrorLimits(least, max(most, _ULPS * epsilon * precision.scale), 0.0)
 
 
 def widening(dtype: str, tolerance: Tolerance, precision: Precision | None) -> float:
@@ -162,9 +209,10 @@ def widening(dtype: str, tolerance: Tolerance, precision: Precision | None) -> f
     if dtype not in EPSILON or precision is None:
         return 0.0
     usual, scale = DEFAULT_TOLERANCE[dtype], precision.scale
-    least, most = error_limits(dtype, tolerance, precision)
+    limits = error_limits(dtype, tolerance, precision)
     inexact = precision.own > _INEXACT * EPSILON[dtype] * scale
-    allowed = min(max(tolerance.atol + tolerance.rtol * scale, least if inexact else 0.0), most)
+    most = float(limits.most_at(np.asarray(scale)))
+    allowed = min(max(tolerance.atol + tolerance.rtol * scale, limits.least if inexact else 0.0), most)
     return allowed / (usual.atol + usual.rtol * scale)
 
 
@@ -193,11 +241,11 @@ def _allowed(dtype: str, tolerance: Tolerance, want: Array, precision: Precision
     close *= tolerance.rtol
     close += tolerance.atol
     if precision is not None:
-        least, most = error_limits(dtype, tolerance, precision)
-        np.maximum(close, least, out=close)
-        np.minimum(close, most, out=close)
-    if dtype in FLOAT8:
-        close += half_units(FLOAT8[dtype], want)
+        limits = error_limits(dtype, tolerance, precision)
+        np.maximum(close, limits.least, out=close)
+        np.minimum(close, limits.most_at(want), out=close)
+    if dtype in ROUNDED:
+        close += half_units(ROUNDED[dtype], want)
     return close
 
 
@@ -242,6 +290,13 @@ def _same_special(left: Array, right: Array) -> Mask:
     return np.asarray((np.isnan(left) & np.isnan(right)) | (np.isinf(left) & (left == right)))
 
 
+def _is_rounding(values: OutputValues, wrong: Mask) -> bool:
+    """Return whether the wrong elements are off as by numbers of fewer bits: either way, and by a small share."""
+    off, want = (values.got - values.want)[wrong], np.abs(values.want[wrong])
+    one_way = off.size >= _SEVERAL and (np.all(off > 0) or np.all(off < 0))
+    return bool(np.median(np.abs(off)) <= _ROUGHEST * np.median(want) and not one_way)
+
+
 def _finite_or_zero(values: Array) -> Array:
     finite = np.isfinite(values)
     return values if finite.all() else np.where(finite, values, 0.0)
@@ -281,9 +336,9 @@ def describe_mismatch(values: OutputValues, wrong: Mask, tolerance: Tolerance) -
     """Describe what the wrong elements have in common, in words; at least one element is wrong."""
     if values.want.dtype.kind == "f":
         close = tolerance.atol + tolerance.rtol * np.abs(values.want)
-        if np.isfinite(values.got).all() and bool((_finite_error(values.got, values.want) <= close).all()):
-            return (
-                "within atol + rtol everywhere, but far less exact than the reference is at this precision: "
-                "as if computed in TF32, bfloat16 or float16"
-            )
+        finite = np.isfinite(values.got).all() and np.isfinite(values.want).all()
+        error = _finite_error(values.got, values.want)
+        if finite and bool((error <= close).all()):
+            said = "within atol + rtol everywhere, but far less exact than the reference is at this precision"
+            return said + (": as if computed in TF32, bfloat16 or float16" if _is_rounding(values, wrong) else "")
     return find_pattern(values.got, values.want, wrong, values.poison)

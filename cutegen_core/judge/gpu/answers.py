@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from cutegen_core.judge import correctness
 from cutegen_core.judge.correctness import Precision
 from cutegen_core.judge.gpu import comparison
 from cutegen_core.judge.gpu.comparison import Elements, OutputRule
@@ -119,6 +120,7 @@ class Answers:
                 continue
             exact = expected.exact[position]
             found = comparison.measure(exact, declared, output.dtype)
+            found = correctness.with_sum(found, output.dtype, expected.longest_sum)
             known = self._precision.get(output.name)
             self._precision[output.name] = known.merge(found) if known else found
             yield output, _flat(exact), _flat(declared)

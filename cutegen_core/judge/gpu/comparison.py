@@ -14,7 +14,7 @@ import torch
 
 from cutegen_core.judge import correctness
 from cutegen_core.judge.correctness import EPSILON, OutputValues, Precision
-from cutegen_core.judge.float8 import FLOAT8
+from cutegen_core.judge.small_floats import FLOAT8, FLOAT16, ROUNDED
 from cutegen_core.records.problem import Tolerance
 from cutegen_core.records.trial import Comparison, Mismatch
 
@@ -65,13 +65,15 @@ class _Sums:
 
 def measure(want: torch.Tensor, declared: torch.Tensor, dtype: str = "") -> Precision:
     """Measure the reference's own error and scale, as `correctness.measure` does."""
-    own = scale = 0.0
+    own = scale = total = 0.0
     for at in range(0, want.numel(), _CHUNK):
         exact, rounded = (t.reshape(-1)[at : at + _CHUNK].double() for t in (want, declared))
         exact = _saturate(dtype, exact)
         own = max(own, float((_finite_error(rounded, exact) - _rounding(dtype, exact)).max()))
-        scale = max(scale, float(_finite_or_zero(exact).abs().max()))
-    return Precision(own, scale)
+        finite = _finite_or_zero(exact).abs()
+        scale = max(scale, float(finite.max()))
+        total += float(finite.square().sum()) if dtype in FLOAT16 else 0.0
+    return Precision(own, scale, (total / want.numel()) ** 0.5 if total else 0.0)
 
 
 def wrong(elements: Elements, rule: OutputRule) -> torch.Tensor:
@@ -221,17 +223,18 @@ def _allowed(want: torch.Tensor, rule: OutputRule) -> torch.Tensor:
     close = rule.tolerance.atol + rule.tolerance.rtol * _finite_or_zero(want).abs()
     if rule.precision is None:
         return close + _rounding(rule.dtype, want)
-    least, most = correctness.error_limits(rule.dtype, rule.tolerance, rule.precision)
-    return close.clamp(min=least).clamp(max=most) + _rounding(rule.dtype, want)
+    limits = correctness.error_limits(rule.dtype, rule.tolerance, rule.precision)
+    most = (limits.share * _finite_or_zero(want).abs()).clamp(min=limits.most)
+    return torch.minimum(close.clamp(min=limits.least), most) + _rounding(rule.dtype, want)
 
 
 def _rounding(dtype: str, want: torch.Tensor) -> torch.Tensor:
-    """Return what the rounding of an 8-bit output costs at each value (`float8.half_units`), else zeros."""
-    float8 = FLOAT8.get(dtype)
-    if float8 is None:
+    """Return what the rounding of an output of few bits costs at each value (`small_floats.half_units`), else zeros."""
+    kind = ROUNDED.get(dtype)
+    if kind is None:
         return torch.zeros_like(want)
-    bounded = _finite_or_zero(want).abs().clamp(2.0**float8.lowest, float8.largest)
-    return torch.ldexp(torch.full_like(want, 0.5), torch.frexp(bounded)[1] - 1 - float8.mantissa)
+    bounded = _finite_or_zero(want).abs().clamp(2.0**kind.lowest, kind.largest)
+    return torch.ldexp(torch.full_like(want, 0.5), torch.frexp(bounded)[1] - 1 - kind.mantissa)
 
 
 def _saturate(dtype: str, want: torch.Tensor) -> torch.Tensor:

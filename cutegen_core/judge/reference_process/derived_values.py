@@ -135,10 +135,13 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
             basis = Basis(None)
         else:
             precision = _yardstick(declared, exact, [one[k] for one in (rounded, *again)], scales[k])
+            precision = correctness.with_sum(
+                precision, dtype_name(declared), expected.longest_sum, is_sorted=values is Values.SORTED
+            )
             if values in _DOMINATED:
                 precision = replace(precision, own=max(precision.own, _sum_error(drawn.live) * precision.scale))
             finite = tuple(outputs[k] for outputs in stand_ins)
-            others = _list_others(declared, exact, finite, values) if finite else ()
+            others = _list_others(expected, k, finite, values) if finite else ()
             others += (to_array(torch.where(torch.isnan(exact), selected[k], exact)),) if selected else ()
             doubt = "" if values in SPECIAL_VALUES else _doubt_finite(declared, exact, excused)
             doubt, basis = doubt or _doubt_error(exact, precision), Basis(precision, others)
@@ -193,10 +196,16 @@ def _round_inputs(live: Live, values: Values, seed: int) -> dict[str, torch.Tens
             eps = min(torch.finfo(tensor.dtype).eps, _WIDEST_EPS)
             most = eps + again * min(_SUM_EPS, eps)
             step = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * most
-            moved[name] = tensor.double() * (1 + step)
+            moved[name] = _within(tensor.double(), tensor.double() * (1 + step))
         else:
             moved[name] = tensor
     return moved
+
+
+def _within(given: torch.Tensor, moved: torch.Tensor) -> torch.Tensor:
+    """Return the moved numbers; where the given ones are probabilities, they stay so."""
+    is_share = given.numel() > 0 and bool(((given >= 0) & (given <= 1)).all())
+    return moved.clamp(max=1.0) if is_share else moved
 
 
 def _yardstick(
@@ -263,11 +272,10 @@ def _doubt_whole(declared: torch.Tensor, exact: torch.Tensor, rounded: torch.Ten
     return "" if same else "an output of whole numbers changes with the rounding of the inputs"
 
 
-def _list_others(
-    declared: torch.Tensor, exact: torch.Tensor, finite: tuple[torch.Tensor, ...], values: Values
-) -> tuple[Array, ...]:
-    """Return what else is right where the reference does not define what becomes of a special input."""
-    declared = widen(declared)
+def _list_others(expected: Expected, k: int, finite: tuple[torch.Tensor, ...], values: Values) -> tuple[Array, ...]:
+    """Return what else is right of output k where the reference does not define what becomes of a special input."""
+    assert expected.exact is not None
+    declared, exact = widen(expected.declared[k]), expected.exact[k]
     first, conflict = finite[0], torch.isnan(declared) != torch.isnan(exact)
     conflict = conflict | (torch.isinf(declared) != torch.isinf(exact))
     other = torch.where(conflict, declared.double(), exact)
@@ -275,10 +283,10 @@ def _list_others(
         undefined = torch.isnan(exact)
         limits = (torch.where(torch.isfinite(first), first, exact), torch.full_like(exact, torch.inf))
         made = [torch.where(undefined, limit, exact) for limit in (*limits, -limits[1])]
-        # Compensated sums and scaled squares subtract infinity from infinity: any arithmetic on it may end in NaN.
-        made.append(torch.where(torch.isinf(exact), torch.nan, exact))
+        if expected.adds_up:  # compensated sums and scaled squares subtract infinity from infinity
+            made.append(torch.where(torch.isinf(exact), torch.nan, exact))
     else:
         depends = torch.stack([another != first for another in finite[1:]]).any(dim=0)
-        swallowed = depends & torch.isfinite(exact)
+        swallowed = depends & torch.isfinite(exact) & (not expected.takes_nan_away)
         made = [torch.where(swallowed, torch.nan, torch.where(depends, exact, first))]
     return tuple(to_array(one) for one in (other, *made))

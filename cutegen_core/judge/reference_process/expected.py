@@ -16,11 +16,11 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-from cutegen_core.judge.float8 import FLOAT8
 from cutegen_core.judge.reference_process.loading.live import Live, describe, out_of_memory, seed_torch
 from cutegen_core.judge.reference_process.modes.each_call import EachCall
 from cutegen_core.judge.reference_process.modes.each_operation import EachOperation
 from cutegen_core.judge.reference_process.modes.other_choices import OtherChoices, is_open
+from cutegen_core.judge.small_floats import FLOAT8
 from cutegen_core.records.errors import ProblemError
 
 _FLOAT8 = {getattr(torch, name): one for name, one in FLOAT8.items()}
@@ -39,6 +39,12 @@ _SQUARED: Mapping[str, str] = {
     "native_batch_norm": "batch norm", "_native_batch_norm_legit": "batch norm",
 }  # fmt: skip
 """Operations that add up squares: a CPU may do that in float64, and a GPU does not."""
+_SUMS = (*_SQUARED, "sum", "nansum", "mean", "cumsum", "_softmax", "_log_softmax", "logsumexp")
+_MULTIPLIED = ("mm", "mv", "dot", "convolution", "cdist", "lstm", "gru", "rnn")
+"""Parts of the names of operations that add up products: TF32 may spoil these as little as a long sum errs."""
+_TAKES_NAN_AWAY = ("nan_to_num", "nansum", "nanmedian", "isnan", "isfinite", "fmax", "fmin")
+_COMPARES = ("ne", "eq")
+"""Of a number and itself they tell whether it is NaN."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,9 @@ class Expected:
             holds.
         chooses: it asks for something of which PyTorch leaves open what it answers on some values.
         others: outputs in float64 that are right, too: `find_open_choices`.
+        longest_sum: elements along the longest dimension of what it adds up; 0 where that is nothing, or products, too.
+        adds_up: it adds up numbers or products.
+        takes_nan_away: it says by itself what becomes of NaN.
     """
 
     declared: tuple[torch.Tensor, ...]
@@ -61,6 +70,9 @@ class Expected:
     undefined: str = ""
     chooses: bool = False
     others: tuple[tuple[torch.Tensor, ...], ...] = ()
+    longest_sum: int = 0
+    adds_up: bool = False
+    takes_nan_away: bool = False
 
 
 def expect(live: Live) -> Expected:
@@ -91,7 +103,11 @@ def expect(live: Live) -> Expected:
     undefined = noted.undefined
     if noted.overflows8 and not any(t.dtype in _FLOAT8 for t in declared):  # which are judged with either
         undefined = "the reference makes 8-bit floats of what is more than these hold"
-    return Expected(declared, exact, undefined=undefined, chooses=noted.chooses)
+    return Expected(
+        declared, exact, undefined=undefined, chooses=noted.chooses,
+        longest_sum=0 if noted.multiplies else noted.longest_sum, adds_up=noted.multiplies or noted.longest_sum > 0,
+        takes_nan_away=noted.takes_nan_away,
+    )  # fmt: skip
 
 
 def run_exact(live: Live, tensors: Mapping[str, torch.Tensor], how: _Exact | None = None) -> tuple[torch.Tensor, ...]:
@@ -225,15 +241,19 @@ class _NotedExact(_Exact):  # type: ignore[no-untyped-call]
         undefined, chooses: as in `Expected`.
         overflows8: it converts to 8-bit floats what is more than these hold, which saturates, or becomes NaN or
             infinity.
+        longest_sum, multiplies: elements along the longest dimension of a sum, and whether it adds up products.
+        takes_nan_away: as in `Expected`.
     """
 
     def __init__(self, *, narrow: bool) -> None:
         super().__init__()
         self.undefined, self.chooses, self.overflows8 = "", False, False
+        self.longest_sum, self.multiplies, self.takes_nan_away = 0, False, False
         self._narrow = narrow
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:  # noqa: ANN401
         made, name = super().call(func, args, kwargs), func.__name__.partition(".")[0]
+        self._note_kind(name, args)
         self.chooses |= is_open(func, kwargs)
         self.overflows8 |= _overflows_8_bits(kwargs.get("dtype"), args[0] if args else None)
         if name in _CONVERSIONS and isinstance(made, torch.Tensor):
@@ -247,6 +267,13 @@ class _NotedExact(_Exact):  # type: ignore[no-untyped-call]
             elif 0 < squares < torch.finfo(torch.float32).tiny:
                 self.undefined = f"the squares of a {_SQUARED[name]} are less than float32 holds"
         return made
+
+    def _note_kind(self, name: str, args: tuple[Any, ...]) -> None:
+        if name in _SUMS and isinstance(args[0], torch.Tensor):
+            self.longest_sum = max(self.longest_sum, *args[0].shape, 1)
+        self.multiplies |= any(word in name for word in _MULTIPLIED)
+        compared = name in _COMPARES and len(args) > 1 and args[0] is args[1]
+        self.takes_nan_away |= name in _TAKES_NAN_AWAY or compared
 
 
 class _Rounding(EachOperation):  # type: ignore[no-untyped-call]

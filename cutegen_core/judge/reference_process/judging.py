@@ -25,7 +25,7 @@ from cutegen_core.records.problem import ITEMSIZE, TensorRole, TensorSpec, Toler
 _WIDEST = 8
 _MOST_OTHERS = 8
 _SAMPLES_BYTES = 1 << 20
-_LONGEST_REASON = 2000
+_LONGEST_REASON, _LONGEST_SUM = 2000, 1 << 20
 
 
 class Derived(NamedTuple):
@@ -126,9 +126,12 @@ def measure_outputs(expected: Expected) -> tuple[Precision, ...]:
     if expected.exact is None:
         return ()
     pairs = zip(expected.exact, expected.declared, strict=True)
-    return tuple(
-        correctness.measure(to_array(exact), to_array(declared), dtype_name(declared)) for exact, declared in pairs
-    )
+    return tuple(_measure(exact, declared, expected.longest_sum) for exact, declared in pairs)
+
+
+def _measure(exact: torch.Tensor, declared: torch.Tensor, longest_sum: int) -> Precision:
+    dtype = dtype_name(declared)
+    return correctness.with_sum(correctness.measure(to_array(exact), to_array(declared), dtype), dtype, longest_sum)
 
 
 def _tolerance(given: Message) -> Tolerance:
@@ -141,7 +144,7 @@ def _read_basis(described: Message, output: TensorSpec, frames: Iterator[bytearr
         raise ValueError(f"{many} other answers")
     others = (to_tensor(next(frames), "float64", output.shape) for _ in range(many))
     return Basis(
-        None if precision is None else Precision(float(precision["own"]), float(precision["scale"])),
+        None if precision is None else Precision(*(float(precision[key]) for key in ("own", "scale", "typical"))),
         tuple(to_array(other) for other in others),
     )
 
@@ -153,7 +156,8 @@ def _read_one(described: Message, frames: Iterator[bytearray], outputs: Sequence
     if len(described["others"]) > _MOST_OTHERS:
         raise ValueError(f"{len(described['others'])} other answers")
     others = tuple(_read_tensors(one, frames, outputs) for one in described["others"])
-    return Expected(declared, exact, why if exact is None else "", others=others)
+    longest = min(int(described["longest_sum"]), _LONGEST_SUM)
+    return Expected(declared, exact, why if exact is None else "", others=others, longest_sum=longest)
 
 
 def _read_tensors(

@@ -270,7 +270,10 @@ def _describe_basis(basis: Basis) -> Message:
 def _describe_expected(expected: Expected) -> Message:
     exact = None if expected.exact is None else [_describe(tensor) for tensor in expected.exact]
     others = [list(map(_describe, outputs)) for outputs in expected.others]
-    return {"declared": list(map(_describe, expected.declared)), "exact": exact, "why": expected.why, "others": others}
+    return {
+        "declared": list(map(_describe, expected.declared)), "exact": exact, "why": expected.why, "others": others,
+        "longest_sum": expected.longest_sum,
+    }  # fmt: skip
 
 
 def _tensors_of(expected: Expected) -> Iterator[torch.Tensor]:

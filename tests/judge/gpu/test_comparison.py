@@ -28,7 +28,9 @@ def both(got, want, declared, dtype, tolerance=TOLERANCE):
     precision = None
     if declared is not None:
         precision = correctness.measure(answer.want, answer.declared, dtype)
-        assert comparison.measure(want, declared, dtype) == precision
+        measured = comparison.measure(want, declared, dtype)
+        assert measured.typical == pytest.approx(precision.typical)
+        assert replace(measured, typical=precision.typical) == precision
     flat = comparison.Elements(got.reshape(-1), want.reshape(-1), None if declared is None else declared.reshape(-1))
     rule = comparison.OutputRule(dtype, tolerance, precision)
     there = comparison.compare("out", flat, tuple(got.shape), rule, POISON)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cutegen_core.judge.correctness import OutputValues, compare
-from cutegen_core.judge.float8 import FLOAT8, decode, half_units
+from cutegen_core.judge.small_floats import FLOAT8, decode, half_units
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Tolerance
 from tests.float8 import CODES, E4M3, E5M2, encode, values
 

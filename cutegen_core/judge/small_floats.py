@@ -1,9 +1,9 @@
-"""Describe the 8-bit floats: how far rounding to one moves a value, and what becomes of a value beyond the largest.
+"""Describe the floats of 8 and 16 bits: how far rounding to one moves a value, and what is beyond the largest.
 
-* An output of 3 or 2 stored bits is judged against the reference before rounding, so half a unit in the last place at
-  each value comes on top of what the tolerance allows: that is what the format itself costs.
-* Beyond the largest number conversions differ: hardware and CUDA's types saturate, versions of torch saturate or give
-  NaN (`float8_e4m3fn` has no infinity) or infinity. So all of these are right, the sign given.
+* An output of few stored bits is judged against the reference before rounding, so half a unit in the last place at each
+  value comes on top of what the tolerance allows: that is what the format itself costs.
+* Beyond the largest number of 8 bits conversions differ: hardware and CUDA's types saturate, versions of torch saturate
+  or give NaN (`float8_e4m3fn` has no infinity) or infinity. So all of these are right, the sign given.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Float8:
+class SmallFloat:
     """One format.
 
     Attributes:
@@ -54,10 +54,16 @@ class Float8:
         return float(half_units(self, np.asarray(value)))
 
 
-FLOAT8: Mapping[str, Float8] = {
-    "float8_e4m3fn": Float8(3, -6, 448.0, infinity=False),
-    "float8_e5m2": Float8(2, -14, 57344.0, infinity=True),
+FLOAT8: Mapping[str, SmallFloat] = {
+    "float8_e4m3fn": SmallFloat(3, -6, 448.0, infinity=False),
+    "float8_e5m2": SmallFloat(2, -14, 57344.0, infinity=True),
 }
+FLOAT16: Mapping[str, SmallFloat] = {
+    "float16": SmallFloat(10, -14, 65504.0, infinity=True),
+    "bfloat16": SmallFloat(7, -126, 2.0**128 - 2.0**120, infinity=True),
+}
+ROUNDED = {**FLOAT8, **FLOAT16}
+"""Formats whose own rounding is no error."""
 
 
 def decode(dtype: str, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -72,10 +78,10 @@ def decode(dtype: str, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
     return np.asarray(np.where(wide & 0x80, -magnitude, magnitude).astype(np.float32))
 
 
-def half_units(float8: Float8, want: Array) -> Array:
+def half_units(kind: SmallFloat, want: Array) -> Array:
     """Return half a unit in the last place at each value: the most that rounding moves it."""
-    bounded = np.clip(np.abs(want), 2.0**float8.lowest, float8.largest)
-    return np.asarray(np.ldexp(0.5, np.frexp(bounded)[1] - 1 - float8.mantissa))
+    bounded = np.clip(np.abs(want), 2.0**kind.lowest, kind.largest)
+    return np.asarray(np.ldexp(0.5, np.frexp(bounded)[1] - 1 - kind.mantissa))
 
 
 def saturate(dtype: str, want: Array) -> Array:
