@@ -48,9 +48,9 @@ EPSILON = {
 _FIRST = 8
 _HEATMAP = 32
 _ULPS = 4.0
-_LONG, _OF_A_SEQUENCE = 256, 1 / 16
+_LONG, _OF_A_SEQUENCE = 256, 1 / 8
 """Elements of a sum from which its order matters; and the share of what it errs in sequence that counts as the
-reference's own error: with the usual multiple, twice as much as it errs is the most that is allowed."""
+reference's own error: with the usual multiple, four times as much as it errs is the most that is allowed."""
 _ROUGHEST, _SEVERAL = 2.0**-7, 8
 """Share of a number by which bfloat16 rounds it at most, with some that add up; elements that seldom err one way."""
 _INEXACT = 16.0
@@ -197,6 +197,7 @@ def error_limits(dtype: str, tolerance: Tolerance, precision: Precision) -> Erro
         return ErrorLimits(least, math.inf, 0.0)
     epsilon, most = EPSILON[dtype], max(multiple * precision.own, _FLUSHED[dtype])
     if dtype in FLOAT16:
+        epsilon *= multiple / Tolerance.error_multiple
         return ErrorLimits(least, max(most, epsilon * precision.typical), _ULPS * epsilon)
     return ErrorLimits(least, max(most, _ULPS * epsilon * precision.scale), 0.0)
 

@@ -61,6 +61,7 @@ class Values(StrEnum):
     SORTED = "sorted"
     SLICE = "slice"
     EXACT = "exact"
+    PARAMETERS = "other_parameters"
     NAN = "nan"
     INFINITE = "infinite"
     LOWEST = "lowest"
@@ -70,7 +71,7 @@ class Values(StrEnum):
 
 
 WHOLE_VALUES = (Values.LOWEST, Values.HIGHEST, Values.RANGE_ENDS, Values.HUB)
-"""Values of inputs of whole numbers and bools; all others change floating inputs."""
+"""Values of inputs of whole numbers and bools; all others change floating inputs, and one floating parameters."""
 
 SPECIAL_VALUES = (Values.NAN, Values.INFINITE)
 

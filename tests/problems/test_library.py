@@ -224,6 +224,7 @@ def test_adversarial_values_look_like_their_name(drawn, loaded, shared, tmp_path
             Values.SORTED: (np.diff(rows[0]) >= 0).all() and (np.diff(rows[1]) <= 0).all(),
             Values.SLICE: 0 < (x > 16).mean() < 0.05 and large > 100,
             Values.EXACT: (x * 8 == np.round(x * 8)).all() and large == 5 and len(np.unique(x)) > 60,
+            Values.PARAMETERS: abs(x.mean()) < 1 and 0.1 < x.std() < 2,
             Values.NAN: 0 < np.isnan(x).mean() < 0.1,
             Values.INFINITE: 0 < np.isinf(x).mean() < 0.3 and (np.isneginf(rows).all(axis=1)).sum() == 1,
         }

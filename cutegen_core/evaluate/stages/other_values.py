@@ -32,10 +32,14 @@ def replace_values(workload: Workload, values: Values) -> Workload:
 
 
 def _choose_bases(reference: Reference) -> tuple[Workload, ...]:
-    """Return the largest small workload, and the largest one whose sizes differ from its by what divides them."""
+    """Return the largest small workload, and the largest one whose sizes differ from its by what divides them.
+
+    Where all are large, as with a table of thousands of rows, it is the smallest alone.
+    """
     small = [w for w in reference.problem.with_role(WorkloadRole.EMULATOR) if w.values is Values.GIVEN]
     sizes = {w.name: reference.signature(w).nbytes for w in small}
-    small = sorted((w for w in small if 0 < sizes[w.name] <= _LARGEST_BYTES), key=lambda w: -sizes[w.name])
+    small = sorted((w for w in small if sizes[w.name]), key=lambda w: -sizes[w.name])
+    small = [w for w in small if sizes[w.name] <= _LARGEST_BYTES] or small[-1:]
     others = [w for w in small[1:] if _tails(reference, w) != _tails(reference, small[0])]
     return (*small[:1], *others[:1])
 

@@ -24,6 +24,7 @@ from cutegen_core.judge.reference_process.drawing import (
 )
 from cutegen_core.judge.reference_process.input_structure import InputStructure, find_structure
 from cutegen_core.judge.reference_process.loading.live import Live, instantiate
+from cutegen_core.judge.reference_process.values import redraw
 from cutegen_core.records.problem import SPECIAL_VALUES, WHOLE_VALUES, Values
 
 _STAND_INS = 3
@@ -50,6 +51,8 @@ def draw_derived(source: str, origin: str, values: Values, seed: int) -> Drawn:
     live, structure = instantiate(source, origin, seed), structure_of(source, origin)
     generator = torch.Generator().manual_seed(seed + 3)
     tensors, stand_ins = dict(live.tensors), tuple(dict(live.tensors) for _ in range(_STAND_INS))
+    if values is Values.PARAMETERS:
+        return Drawn(redraw(live, values, seed), ())
     for name, one in structure.items():
         given = live.tensors[name]
         if one.repeats:

@@ -49,13 +49,13 @@ _IN_PRODUCTS = {Values.CANCELLING: _ROUNDINGS, Values.WIDE: 3}
 _SUM_EPS = 2.0**-23
 _WIDEST_EPS = 2.0**-7
 """Of bfloat16: nobody adds up in 8-bit floats."""
-_WHERE_POSSIBLE = (Values.EXACT, Values.VAST)
+_WHERE_POSSIBLE = (Values.EXACT, Values.VAST, Values.PARAMETERS)
 """Values on which few references can be judged, by what they compute: that the others cannot is no news."""
 _FLOATING = (
     Values.NEGATIVE_MEAN, Values.LARGE_MEAN, Values.ALL_NEGATIVE, Values.WIDE, Values.HUGE, Values.TINY,
     Values.DENORMAL, Values.SIGNED_ZEROS, Values.NEAR_CONSTANT, Values.CONSTANT, Values.DOMINANT,
     Values.DOMINANT_ACROSS, Values.CANCELLING, Values.SORTED, Values.SPARSE, Values.SLICE, Values.NAN, Values.INFINITE,
-    *_WHERE_POSSIBLE,
+    Values.EXACT, Values.VAST,
 )  # fmt: skip
 _OF_ONE_SIGN = (
     Values.CONSTANT, Values.NEAR_CONSTANT, Values.SLICE, Values.LARGE_MEAN, Values.NEGATIVE_MEAN, Values.ALL_NEGATIVE,
@@ -181,6 +181,8 @@ def _kinds(live: Live, structure: Mapping[str, InputStructure]) -> Iterator[Valu
         yield from (v for v in _FLOATING if v not in left_out)
     if len(free) > len(floats):
         yield from WHOLE_VALUES
+    if any(live.tensors[name].is_floating_point() for name, role in live.roles.items() if role is TensorRole.PARAMETER):
+        yield Values.PARAMETERS
 
 
 def _round_inputs(live: Live, values: Values, seed: int) -> dict[str, torch.Tensor]:
@@ -285,8 +287,10 @@ def _list_others(expected: Expected, k: int, finite: tuple[torch.Tensor, ...], v
         made = [torch.where(undefined, limit, exact) for limit in (*limits, -limits[1])]
         if expected.adds_up:  # compensated sums and scaled squares subtract infinity from infinity
             made.append(torch.where(torch.isinf(exact), torch.nan, exact))
+    elif expected.takes_nan_away:
+        made = []
     else:
         depends = torch.stack([another != first for another in finite[1:]]).any(dim=0)
-        swallowed = depends & torch.isfinite(exact) & (not expected.takes_nan_away)
+        swallowed = depends & torch.isfinite(exact)
         made = [torch.where(swallowed, torch.nan, torch.where(depends, exact, first))]
     return tuple(to_array(one) for one in (other, *made))

@@ -299,6 +299,15 @@ def _slice(draw: _AdversarialDraw) -> torch.Tensor:
     return torch.where(signal > 0, large, draw.values() * _NEAR)
 
 
+def _multiplied(draw: _AdversarialDraw) -> torch.Tensor:
+    """Multiply each element by a number between -8 and 8, as training may; a single one by 4 at least.
+
+    That is a slope, or the logarithm of a scale: the signs of many elements show as well.
+    """
+    factors = 16 * draw.uniform() - 8
+    return draw.values() * (4 + factors.abs() / 2 if draw.given.numel() == 1 else factors)
+
+
 _KINDS: Mapping[Values, Callable[[_AdversarialDraw], torch.Tensor]] = {
     Values.LARGE_SCALE: _large_scale,
     Values.ONE_HOT: _one_hot,
@@ -319,4 +328,5 @@ _KINDS: Mapping[Values, Callable[[_AdversarialDraw], torch.Tensor]] = {
     Values.SORTED: _sorted,
     Values.SLICE: _slice,
     Values.EXACT: _exact,
+    Values.PARAMETERS: _multiplied,
 }

@@ -20,6 +20,8 @@ _FEW = 4
 _MANY = 16
 _ZEROS = 0.02
 _BEYOND = 1.25
+_NO_CHANCE = 8
+"""n numbers of N possible ones are distinct by chance with a probability of exp(-n^2 / 2N): a fiftieth, twice over."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ def _of_wholes(first: torch.Tensor, second: torch.Tensor) -> InputStructure:
     bounded = ordered and bool(a[0] == b[0]) and bool(a[-1] == b[-1])
     distinct = a.numel() > _FEW and all(_count_distinct(t) == t.numel() for t in (a, b))
     low, high = int(min(a.min(), b.min())), int(max(a.max(), b.max()))
+    distinct = distinct and a.numel() ** 2 >= _NO_CHANCE * (high - low + 1)
     return InputStructure(low=low, high=high, ordered=ordered, bounded=bounded, distinct=distinct and not bounded)
 
 

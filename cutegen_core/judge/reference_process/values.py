@@ -21,13 +21,13 @@ def instantiate_drawn(source: str, origin: str, values: Values, seed: int = 0) -
     Raises:
         ProblemError: the file's code raised.
     """
-    return redraw_inputs(instantiate(source, origin, seed), values, seed)
+    return redraw(instantiate(source, origin, seed), values, seed)
 
 
-def redraw_inputs(live: Live, values: Values, seed: int) -> Live:
-    """Return the reference with its inputs redrawn, on their device; parameters stay."""
-    whole = values in WHOLE_VALUES
-    inputs = {n: t for n, t in live.tensors.items() if live.roles[n] is TensorRole.INPUT}
+def redraw(live: Live, values: Values, seed: int) -> Live:
+    """Return the reference with its inputs redrawn, on their device; parameters stay, unless the values are theirs."""
+    whole, role = values in WHOLE_VALUES, TensorRole.PARAMETER if values is Values.PARAMETERS else TensorRole.INPUT
+    inputs = {n: t for n, t in live.tensors.items() if live.roles[n] is role}
     inputs = {n: t for n, t in inputs.items() if t.is_floating_point() is not whole and t.numel()}
     if values is Values.GIVEN or not inputs:
         return live

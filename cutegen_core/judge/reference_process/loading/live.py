@@ -38,6 +38,8 @@ from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import ITEMSIZE, TensorRole, TensorSpec
 
 _MODULE_NAME = "cutegen_reference"
+_LOOKED_AT, _MOST_MOVED = 4096, 1e4
+"""Elements of a parameter that show whether somebody drew it, and twice the most by which it is moved."""
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "STATUS_ALLOC_FAILED")
 """Messages of torch, the CUDA runtime and its libraries; they share no exception type for this."""
 
@@ -246,8 +248,9 @@ def _leave_parameters() -> None:
 
 
 def _settle(model: torch.nn.Module) -> None:
-    """Switch dropout off, register tensor attributes as buffers, and move what a kernel might leave out: parameters and
-    buffers that are all one number, such as a bias of zeros or a variance of ones, and parameters of an identity."""
+    """Switch dropout off, register tensor attributes as buffers, and move what a kernel might leave out or hard-code:
+    parameters and buffers that are all one number, such as a bias of zeros or a variance of ones, and parameters of few
+    numbers, such as an identity, or of evenly spaced ones."""
     for module in model.modules():
         if type(module).__name__.endswith("Dropout") or "Dropout" in type(module).__mro__[1].__name__:
             module.eval()
@@ -261,8 +264,9 @@ def _settle(model: torch.nn.Module) -> None:
                 module.register_buffer(name, value.detach(), persistent=False)
     with torch.no_grad():
         for parameter in model.parameters():
-            if _is_constant(parameter) or _is_identity(parameter):
-                parameter.copy_(widen(parameter) + 0.5 * _moves(parameter))
+            if _is_made_up(parameter):
+                scale = widen(parameter).abs().max().clamp(1.0, _MOST_MOVED)
+                parameter.copy_(widen(parameter) + 0.5 * scale * _moves(parameter))
         for buffer in model.buffers():
             if _is_constant(buffer):  # a variance stays positive, and a small number small
                 scale = widen(buffer).abs()
@@ -282,11 +286,16 @@ def _is_constant(tensor: torch.Tensor) -> bool:
     return bool(wide.isfinite().all() and (wide == wide.reshape(-1)[0]).all())
 
 
-def _is_identity(tensor: torch.Tensor) -> bool:
-    if tensor.dim() != 2 or not _has_numbers(tensor):
+def _is_made_up(tensor: torch.Tensor) -> bool:
+    """Tell whether a floating tensor has few different finite numbers, or evenly spaced ones: nobody drew these."""
+    if not _has_numbers(tensor):
         return False
-    wide = widen(tensor)
-    return torch.equal(wide, torch.eye(*wide.shape, device=wide.device, dtype=wide.dtype))
+    some = widen(tensor).detach().reshape(-1)[:_LOOKED_AT].double()
+    if not some.isfinite().all():
+        return False
+    steps = some.diff()
+    few = int((some.sort()[0].diff() != 0).sum()) + 1 <= max(1, some.numel() // 2)
+    return few or (some.numel() > 2 and torch.allclose(steps, steps[:1].expand_as(steps), rtol=1e-3))
 
 
 def _has_numbers(tensor: torch.Tensor) -> bool:
