@@ -172,7 +172,8 @@ class Tolerance:
 
     An output is right if every element satisfies |got - want| <= atol + rtol * |want| and its error is at most
     `error_multiple` times the reference's own error at the declared precision (or 4 ulp at the output's scale,
-    whichever is larger). An 8-bit float may also be half a unit in its last place away, which its rounding costs.
+    whichever is larger). A float of 8 or 16 bits may also be half a unit in its last place away, which its rounding
+    costs; of 16 bits the 4 ulp are the element's, or one at the root of the output's mean square.
     """
 
     atol: float

@@ -170,7 +170,7 @@ def test_other_dtypes_are_asked_for_half_their_bits_too(worker: Worker) -> None:
         inputs("torch.randn(batch_size, dim).half()"),
         ("torch.randn(batch_size, dim)]", "torch.randn(batch_size, dim).half()]"),
     )
-    sound, loose = ('"float32"', '"float16"'), ("1e-5}}", '1e-1, "error_multiple": 4096}}')
+    sound, loose = ('"float32"', '"float16"'), ('1e-6, "rtol": 1e-5', '0.2, "rtol": 0.2, "error_multiple": 4096')
     assert "half-passes" not in {f.rule for f in linted(changed(*half, sound), worker)}
     assert "half-passes" in {f.rule for f in linted(changed(*half, sound, loose), worker)}
 
