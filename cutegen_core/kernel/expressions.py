@@ -31,6 +31,10 @@ class ExpressionError(CutegenError):
     """The expression is malformed, contains an unknown name, or leaves the 64-bit range."""
 
 
+class ExpressionTooLargeError(ExpressionError):
+    """An expression is longer than one may be."""
+
+
 class TensorFacts(Protocol):
     """The properties of a tensor that an expression may use (`TensorSpec` has them)."""
 
@@ -147,7 +151,7 @@ class Expression:
 def parse_expression(text: str) -> Expression:
     """Parse and check one expression. The text of its ExpressionError names what is forbidden and what is allowed."""
     if len(text) > MAX_TEXT:
-        raise ExpressionError(f"expression of {len(text)} characters (at most {MAX_TEXT})")
+        raise ExpressionTooLargeError(f"expression of {len(text)} characters (at most {MAX_TEXT})")
     try:
         tree = parse_python_expression(text.strip())
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -165,7 +169,9 @@ def _check_size(tree: ast.expr) -> None:
     while level:
         depth, nodes = depth + 1, nodes + len(level)
         if depth > 2 * MAX_DEPTH or nodes > MAX_NODES:
-            raise ExpressionError(f"the expression is too large (at most {MAX_NODES} parts, {MAX_DEPTH} levels)")
+            raise ExpressionTooLargeError(
+                f"the expression is too large (at most {MAX_NODES} parts, {MAX_DEPTH} levels)"
+            )
         level = [child for node in level for child in ast.iter_child_nodes(node)]
 
 

@@ -14,7 +14,13 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cutegen_core.kernel.expressions import FUNCTIONS, ExpressionError, parse_expression, suggest_name
+from cutegen_core.kernel.expressions import (
+    FUNCTIONS,
+    ExpressionError,
+    ExpressionTooLargeError,
+    parse_expression,
+    suggest_name,
+)
 from cutegen_core.kernel.plan_records import DEVICE_NAMES, Located
 from cutegen_core.records.errors import KernelFileError, KernelFileTooLargeError
 
@@ -144,7 +150,8 @@ def read_expression(value: object, line: int, what: str) -> Located:
     try:
         return Located(parse_expression(value), line)
     except ExpressionError as error:
-        raise KernelFileError(f"{what}: {error}", line) from error
+        kind = KernelFileTooLargeError if isinstance(error, ExpressionTooLargeError) else KernelFileError
+        raise kind(f"{what}: {error}", line) from error
 
 
 def read_expressions(value: object, line: int, what: str, most: int) -> tuple[Located, ...]:
@@ -156,7 +163,7 @@ def read_expressions(value: object, line: int, what: str, most: int) -> tuple[Lo
     if not isinstance(value, list):
         raise KernelFileError(f'{what} must be a list, such as ["ceil_div(n, 256)"]', line)
     if len(value) > most:
-        raise KernelFileError(f"{what} has {len(value)} entries (at most {most})", line)
+        raise KernelFileTooLargeError(f"{what} has {len(value)} entries (at most {most})", line)
     return tuple(read_expression(v, line, what) for v in value)
 
 

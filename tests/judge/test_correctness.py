@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cutegen_core.judge.correctness import OutputValues, compare, heatmap
+from cutegen_core.judge.correctness import OutputValues, compare, heatmap, measure, with_sum
 from cutegen_core.judge.mismatch import find_pattern
 from cutegen_core.records.problem import DEFAULT_TOLERANCE, Tolerance
 
@@ -95,6 +95,45 @@ def test_half_precision_accumulation_in_a_float16_sum_fails():
     tolerance = DEFAULT_TOLERANCE["float16"]
     assert judge(declared, want, declared, "float16", tolerance).wrong == 0
     assert judge(total.astype(np.float64), want, declared, "float16", tolerance).wrong > 0
+
+
+def rounded(values, dtype):
+    return bfloat16(values).astype(np.float64) if dtype == "bfloat16" else values.astype(np.float16).astype(np.float64)
+
+
+HALF_FAULTS = {
+    "small ones are zeros": lambda want: np.where(want < 5e-4, 0.0, want),
+    "a constant on top": lambda want: want + 0.015,
+    "a factor": lambda want: want * 1.05,
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("fault", HALF_FAULTS)
+def test_small_results_of_16_bits_are_held_against_their_own_size(dtype, fault):
+    """A tolerance of the largest one would let them be anything. Rounding on the way to them is right."""
+    scores = random(8, 1000)
+    want = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    declared = rounded(want, dtype)
+    tolerance = DEFAULT_TOLERANCE[dtype]
+    twice = rounded(rounded(np.exp(scores), dtype) / np.exp(scores).sum(1, keepdims=True), dtype)
+    assert judge(twice, want, declared, dtype, tolerance).wrong == 0
+    assert judge(rounded(HALF_FAULTS[fault](want), dtype), want, declared, dtype, tolerance).wrong > 0
+
+
+@pytest.mark.parametrize(("count", "is_sorted"), [(1000, False), (16384, False), (1000, True)])
+def test_a_sum_in_sequence_is_right_and_one_in_halves_is_not(count, is_sorted):
+    values = random(4, count).astype(np.float32)
+    values = np.sort(values, axis=1) if is_sorted else values
+    want = values.astype(np.float64).sum(1)
+    precision = with_sum(measure(want, single(want)), "float32", count, is_sorted=is_sorted)
+
+    def wrong(got):
+        poison = np.zeros(got.shape, dtype=bool)
+        return compare("out", "float32", FLOAT32, OutputValues(got, want, single(want), poison), precision).wrong
+
+    assert wrong(np.add.accumulate(values, axis=1)[:, -1].astype(np.float64)) == 0
+    assert wrong(bfloat16(values).astype(np.float64).sum(1)) > 0
 
 
 def test_sums_of_a_large_mean_in_any_order_pass():

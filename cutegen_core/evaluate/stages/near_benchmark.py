@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cutegen_core.evaluate.stages.full_sizes import (
@@ -64,7 +64,8 @@ class NearBenchmark:
             failure = failure or self._find_untested_launch(benchmark, made)
             if failure:
                 return failure
-        self.sizes.extend(_never_made(self.planned, made))
+        if self.sizes:
+            self.sizes[-1] += _say_never_made(self.planned, made)
         return None
 
     def _test_ladders(self, benchmark: Workload, ran: list[ChosenRun]) -> StageFailure | None:
@@ -141,14 +142,13 @@ class NearBenchmark:
         return None
 
 
-def _never_made(planned: PlannedKernel, made: set[tuple[int, str]]) -> Iterator[str]:
-    """Say of which launches nothing is known: no run's sizes fulfil their conditions."""
+def _say_never_made(planned: PlannedKernel, made: set[tuple[int, str]]) -> str:
+    """Say of which launches nothing is known, since no run's sizes fulfil their conditions; "" if there is none."""
     lines = sorted({launch.line for launch in planned.kernel.launches} - {line for line, _ in made})
-    if lines:
-        which = (
-            f"launch at line {lines[0]} is" if len(lines) == 1 else f"launches at lines {listed(map(str, lines))} are"
-        )
-        yield f"the {which} made at none of these sizes: nothing is known about {'it' if len(lines) == 1 else 'them'}"
+    if not lines:
+        return ""
+    which = f"line{'s' if len(lines) > 1 else ''} {listed(map(str, lines))}"
+    return f"; no run makes the launch of {which}: nothing is known about what it computes"
 
 
 def _given(one: ChosenRun) -> OneRun:

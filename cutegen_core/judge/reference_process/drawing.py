@@ -300,12 +300,15 @@ def _slice(draw: _AdversarialDraw) -> torch.Tensor:
 
 
 def _multiplied(draw: _AdversarialDraw) -> torch.Tensor:
-    """Multiply each element by a number between -8 and 8, as training may; a single one by 4 at least.
+    """Multiply each element by a number between -8 and 8, as training may.
 
-    That is a slope, or the logarithm of a scale: the signs of many elements show as well.
+    A single one, such as a slope or the logarithm of a scale, keeps its sign and becomes 1 at least, four times what it
+    was at least: the signs of many elements show as well.
     """
-    factors = 16 * draw.uniform() - 8
-    return draw.values() * (4 + factors.abs() / 2 if draw.given.numel() == 1 else factors)
+    given, factors = draw.values(), 16 * draw.uniform() - 8
+    if given.numel() != 1:
+        return given * factors
+    return torch.copysign(given.abs().clamp(min=0.25), given) * (4 + factors.abs() / 2)
 
 
 _KINDS: Mapping[Values, Callable[[_AdversarialDraw], torch.Tensor]] = {

@@ -32,6 +32,8 @@ _SAME = 1e-6
 _PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "convolution")
 _WHOLE = ("floor", "ceil", "round", "trunc", "sign", "sgn")
 """Operations whose results are whole numbers, which no kernel rounds."""
+_SEARCHES: Mapping[str, int] = {"searchsorted": 0, "bucketize": 1}
+"""Operations that search sorted numbers, and which operand these are."""
 _CONVERSIONS = ("_to_copy", "copy_")
 _SQUARED: Mapping[str, str] = {
     "std": "standard deviation", "std_mean": "standard deviation", "var": "variance", "var_mean": "variance",
@@ -260,6 +262,8 @@ class _NotedExact(_Exact):  # type: ignore[no-untyped-call]
             source = args[1 if made is args[0] else 0]  # copy_ has it second
             if isinstance(source, torch.Tensor) and not _can_hold(made.dtype, source):
                 self.undefined = "the reference makes whole numbers of what these cannot hold, NaN or too much"
+        if name in _SEARCHES and not _is_sorted(args[_SEARCHES[name]]):
+            self.undefined = f"{name} is given numbers that are not sorted"
         if self._narrow and _SQUARED.get(name) and isinstance(args[0], torch.Tensor):
             squares = _squares(name, made, args)
             if squares > torch.finfo(torch.float32).max:
@@ -392,6 +396,10 @@ def _tensors_of(given: object) -> Iterator[torch.Tensor]:
             yield from _tensors_of(one)
     elif isinstance(given, torch.Tensor):
         yield given
+
+
+def _is_sorted(numbers: object) -> bool:
+    return not isinstance(numbers, torch.Tensor) or bool((numbers.diff(dim=-1) >= 0).all())
 
 
 def _can_hold(dtype: torch.dtype, numbers: torch.Tensor) -> bool:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from cutegen_core.kernel import kernel_file
 from cutegen_core.kernel.cute_features import cute_features
 from cutegen_core.propose.playbook import gather, serving
+from cutegen_core.propose.playbook.call import COVERED
 from cutegen_core.propose.playbook.graphs.choice import Choose, foremost, simplest, spread
 from cutegen_core.propose.playbook.graphs.missing import operations_without_rule
 from cutegen_core.propose.playbook.graphs.sizes import Traced, with_sizes
@@ -79,8 +80,8 @@ def _check_size(variant: Variant) -> None:
     try:
         kernel_file.parse(variant.source)
     except KernelFileTooLargeError as error:
-        raise NotInPlaybook(f"a reference whose kernels do not fit into one kernel file is not in the playbook: {error}"
-                            ) from error  # fmt: skip
+        text = f"a reference whose kernels do not fit into one kernel file is not in the playbook: {error.what}"
+        raise NotInPlaybook(f"{text}. Loops are unrolled: one of fewer steps may fit") from error
 
 
 def menu(
@@ -121,7 +122,9 @@ def cover(graph: Graph, signature: Signature, target: Target = ANY, others: Sequ
         return Coverage(_families(with_sizes(graph, signature, others), signature), kernels)
     except NotInPlaybook as reason:
         unknown = operations_without_rule(graph)
-        return Coverage(missing=f"no rule for {', '.join(unknown)}" if unknown else str(reason).partition(";")[0])
+        return Coverage(
+            missing=f"no rule for {', '.join(unknown)}" if unknown else str(reason).removesuffix(f"; {COVERED}")
+        )
     except Exception as error:  # noqa: BLE001 - of a folder of references, the others are still listed
         return Coverage(missing=str(defect(error)))
 
@@ -134,7 +137,7 @@ def _families(graph: Graph, signature: Signature) -> tuple[str, ...]:
 
 def _whole(graph: Graph, signature: Signature) -> Sequence[ServingLevel]:
     """Return the menu of a graph that is recognised as a whole, else nothing."""
-    return serving.levels_of(graph, signature) or gather.levels_of(graph, signature)
+    return () if graph.reason else serving.levels_of(graph, signature) or gather.levels_of(graph, signature)
 
 
 def _plan(graph: Graph, signature: Signature, choose: Choose, *, fast: bool = False) -> Planner:

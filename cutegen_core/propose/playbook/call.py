@@ -11,9 +11,9 @@ from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Node, Operand, Ref
 
 COVERED = (
-    "covered are elementwise chains with broadcasting, views, joins, pads and elements by index, row reductions (sum, "
-    "product, mean, max, min, norm, variance, any, all, softmax, log-softmax, logsumexp, layer / rms / group norm) "
-    "over one block of dimensions, matrix products, convolutions and poolings with an elementwise epilogue"
+    "covered are elementwise chains, views, joins and elements by index, reductions, norms, losses and softmax, scans, "
+    "sorting and top-k, segments, matrix products, convolutions, pooling, attention and recurrent layers, and chains "
+    "of these"
 )
 FLOATS = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 

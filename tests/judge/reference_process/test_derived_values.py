@@ -132,6 +132,61 @@ def test_a_column_that_a_softmax_chooses_by_what_cancelled_is_not_held_against_a
     assert judge(CHOSEN, Values.CANCELLING, kernel, seed) <= 0
 
 
+def test_a_compensated_sum_may_end_in_nan_where_it_meets_an_infinity():
+    """It subtracts infinity from infinity."""
+    assert judge(source("x.sum(1)"), Values.INFINITE, lambda x: torch.where(x.isinf(), torch.nan, x).sum(1)) == 0
+
+
+@pytest.mark.parametrize(
+    ("made", "drawn_number", "wrong"),
+    [
+        ("nn.PReLU()", "torch.randn(6, 40)", lambda x, w: torch.maximum(x, w * x)),
+        ("nn.BatchNorm1d(40).eval()", "torch.randn(6, 40)", None),
+    ],
+)
+def test_parameters_become_others(made, drawn_number, wrong):
+    """A weight may be negative, or a slope above one, whatever the file begins with."""
+    text = (
+        "import torch, torch.nn as nn\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        f"        self.layer = {made}\n    def forward(self, x):\n        return self.layer(x)\n"
+        f"def get_inputs():\n    return [{drawn_number}]\ndef get_init_inputs():\n    return []\n"
+    )
+    given, other = derived.instantiate(text, "here", 5), drawn(text, Values.PARAMETERS).live
+    weight = next(name for name in given.tensors if name.endswith("weight"))
+    assert torch.equal(given.tensors["x"], other.tensors["x"])
+    assert not torch.equal(given.tensors[weight], other.tensors[weight])
+    assert other.tensors[weight].abs().max() > 1
+    if wrong:
+        right = expected.run(other, other.tensors)[0]
+        assert not torch.equal(right, wrong(other.tensors["x"], other.tensors[weight]))
+
+
+@pytest.mark.parametrize("made", ["torch.linspace(0, 1, 40)", "2 * torch.eye(40)", "(torch.rand(40) < 0.5).float()"])
+def test_a_parameter_that_nobody_drew_is_moved(made):
+    text = (
+        "import torch, torch.nn as nn\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        f"        self.w = nn.Parameter({made})\n    def forward(self, x):\n        return x * self.w.sum(0)\n"
+        "def get_inputs():\n    return [torch.randn(6, 40)]\ndef get_init_inputs():\n    return []\n"
+    )
+    kept = derived.instantiate(text, "here", 5).tensors["w"]
+    assert kept.unique().numel() == kept.numel()
+
+
+def test_indices_that_differ_by_chance_may_be_equal():
+    text = source("t[s]", "torch.randn(20000, 3), torch.randint(0, 20000, (12,))", "t, s")
+    assert len(set(drawn(text, Values.HIGHEST).live.tensors["s"].tolist())) == 1
+
+
+def test_a_probability_stays_one():
+    """`binary_cross_entropy` refuses more."""
+    text = source(
+        "torch.nn.functional.binary_cross_entropy(x, t)",
+        "torch.rand(6, 40), (torch.rand(6, 40) < 0.5).float()",
+        "x, t",
+    )
+    assert not doubts(text)[Values.SIGNED_ZEROS]
+
+
 def test_infinities_of_an_input_excuse_no_others():
     assert "NaN or Inf" in doubts(source("torch.log(x.abs() - 1e3)", MASKED))[Values.NEAR_CONSTANT]
 
@@ -195,6 +250,13 @@ def test_a_product_that_skips_zeros_need_not_give_nan(values):
         ("torch.nn.functional.hardshrink(x, 0.75)", Values.EXACT, lambda x: torch.where(x.abs() >= 0.75, x, 0)),
         ("torch.where(x >= 37.25, 2 * x, x)", Values.EXACT, lambda x: torch.where(x > 37.25, 2 * x, x)),
         ("torch.hypot(x, x)", Values.VAST, lambda x: (x * x + x * x).sqrt()),
+        ("torch.nan_to_num(x)", Values.NAN, lambda x: x),
+        ("torch.nansum(x, 1)", Values.NAN, lambda x: x.sum(1)),
+        ("torch.fmax(x, x.flip(0))", Values.NAN, lambda x: torch.maximum(x, x.flip(0))),
+        ("torch.where(x != x, 7.0, x)", Values.NAN, lambda x: x),
+        ("x + torch.isnan(x) * 3", Values.NAN, lambda x: x.nan_to_num(1)),
+        ("torch.relu(x)", Values.INFINITE, lambda x: x - 0 * x),
+        ("torch.amax(x, 1)", Values.INFINITE, lambda x: torch.where(x.amax(1).isinf(), torch.nan, x.amax(1))),
     ],
 )
 def test_what_is_wrong_only_there_is_found_and_the_reference_itself_is_right(forward, values, wrong):
@@ -231,6 +293,8 @@ def test_what_is_wrong_only_there_is_found_and_the_reference_itself_is_right(for
         ("torch.nn.functional.batch_norm(x, torch.zeros(40), torch.ones(40))", Values.HUGE, ""),
         ("torch.layer_norm(x, (40,))", Values.HUGE, ""),
         ("x.norm(p=1, dim=1)", Values.HUGE, ""),
+        ("torch.searchsorted(x.abs().cumsum(1), x)", Values.NEGATIVE_MEAN, ""),
+        ("torch.searchsorted(x.cumsum(1), x) * 1.0", Values.WIDE, "numbers that are not sorted"),
         ("x.std(1)", Values.HUGE, ""),
     ],
 )

@@ -48,6 +48,8 @@ _LAST_NAN = "{0} != {0} ? 2147483647L - {1} : {1}"
 
 
 def _topk(call: OperationCall) -> dict[str, Value]:
+    """Return the largest elements in order, which is one that `sorted=False` allows, too."""
+    call.flag(4, "sorted", True)
     axis, largest, count = int(call.number(2, "dim", -1)), call.flag(3, "largest", True), call.operand(1, "k")
     assert isinstance(count, int)
     if _is_few(count):

@@ -21,6 +21,9 @@ from cutegen_core.records.graph import Ref
 
 
 def _embedding(call: OperationCall) -> Value:
+    """Return rows of a table; what else an embedding is told concerns gradients."""
+    for index, name in enumerate(("padding_idx", "scale_grad_by_freq", "sparse"), 2):
+        call.operand(index, name)
     return in_one(call.tensor(0), 0, call.tensor(1))
 
 
