@@ -95,6 +95,14 @@ def _attention(name: str, sizes: str, dtype: str, causal: bool = False, choices:
     return RowsCase(name, forward, named, {"q": one, "k": one, "v": one}, choices, flops)
 
 
+_BF16 = "torch.randn(A, B, dtype=torch.bfloat16)"
+_HALVES: Mapping[str, str] = {
+    "exp": "torch.exp(x)", "sigmoid": "torch.sigmoid(x)", "tanh": "torch.tanh(x)", "silu": "F.silu(x)",
+    "gelu": "F.gelu(x)", "gelu-tanh": "F.gelu(x, approximate='tanh')", "mish": "F.mish(x)",
+    "softplus": "F.softplus(x)", "log-sigmoid": "F.logsigmoid(x)", "elu": "F.elu(x)", "selu": "F.selu(x)",
+    "hardswish": "F.hardswish(x)", "softsign": "F.softsign(x)", "erf": "torch.erf(x)",
+}  # fmt: skip
+"""Activations, timed on bfloat16."""
 _TEAMS: Sequence[Params] = ({}, {"TEAM": 26}, {"WRITERS": 512}, {"TEAM": 1})
 """Teams, smaller ones, more who write, and clusters."""
 _SECOND_TEAMS: Sequence[Params] = ({}, {"WRITERS2": 512}, {"TEAM2": 1})
@@ -134,6 +142,9 @@ CASES: Sequence[RowsCase] = (
           b="torch.randn(B)"),
     _rows("bias-silu-odd", "F.silu(x + b)", "32768 8191", b="torch.randn(B)"),
     _rows("add", "x + y", "16384 16384", _VECTORS, y="torch.randn(A, B)"),
+    *(_rows(f"bf16-{name}", forward, "16384 32768", x=_BF16) for name, forward in _HALVES.items()),
+    _rows("bf16-swiglu", "F.silu(x) * y", "16384 32768", x=_BF16, y=_BF16),
+    _rows("bf16-geglu", "F.gelu(x) * y", "16384 32768", x=_BF16, y=_BF16),
     _rows("embedding", "F.embedding(i, x) * 32", "131072 1024", i="torch.randperm(A)"),
     _rows("gather", "torch.gather(x, 1, i) * 2", "65536 1024", i="torch.randint(0, B, (A, B))"),
     _rows("softmax-4096", "torch.softmax(x, -1)", "65536 4096"),
