@@ -32,15 +32,15 @@ __device__ float polynomial(float x, float first, Others... others) {
     "rough_exp": """__device__ float rough_exp(float x) { return power_of_two(x * 1.44269504f); }
 """,
     "rough_expm1": """__device__ float rough_expm1(float x) {
-  float const near = x * polynomial(x, 0.99999952f, 0.499973149f, 0.166678286f, 0.0421003637f, 0.00833328843f);
-  return fabsf(x) < 0.5f ? near : rough_exp(x) - 1.0f;
+  float const near = x * polynomial(x, 1.0f, 0.5f, 0.166666667f);
+  return fabsf(x) < 0.015625f ? near : rough_exp(x) - 1.0f;
 }
 """,
     "rough_sigmoid": """__device__ float rough_sigmoid(float x) { return reciprocal(1.0f + rough_exp(-x)); }
 """,
     "rough_tanh": """__device__ float rough_tanh(float x) {
-  float const near = x * polynomial(x * x, 0.999999456f, -0.333263172f, 0.131902872f, -0.0444019209f);
-  return fabsf(x) < 0.5f ? near : fmaf(-2.0f, reciprocal(1.0f + rough_exp(2.0f * x)), 1.0f);
+  float const near = x * polynomial(x * x, 1.0f, -0.333333333f);
+  return fabsf(x) < 0.0625f ? near : fmaf(-2.0f, reciprocal(1.0f + rough_exp(2.0f * x)), 1.0f);
 }
 """,
     "rough_mish_gate": """// tanh(log(1 + exp(x))) = n / (n + 2), where n = exp(x) (exp(x) + 2); from 20 on it is 1.
