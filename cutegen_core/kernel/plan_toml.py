@@ -158,7 +158,8 @@ def read_expressions(value: object, line: int, what: str, most: int) -> tuple[Lo
     """Read a list of at most `most` expressions.
 
     Raises:
-        KernelFileError: it is no list, too long, or an expression in it cannot be read.
+        KernelFileError: it is no list, or an expression in it cannot be read.
+        KernelFileTooLargeError: it is too long, or an expression in it is.
     """
     if not isinstance(value, list):
         raise KernelFileError(f'{what} must be a list, such as ["ceil_div(n, 256)"]', line)
