@@ -161,7 +161,7 @@ RULES: Mapping[str, LintRule] = {
     "one-sign": LintRule(
         _WARNING,
         "Tests miss lost signs, missing absolute values and wrong start values of a maximum.",
-        "Use torch.randn, or add a workload with large_scale values, which have both signs.",
+        "Where it may have both signs, use torch.randn; probabilities, weights and counts may stay as they are.",
     ),
     "narrow-inputs": LintRule(
         _WARNING,
