@@ -76,10 +76,12 @@ class Basis:
     Attributes:
         precision: yardstick of its error; None for whole numbers.
         others: further answers that are right, too.
+        doubt: why it is not judged, while another output is.
     """
 
     precision: Precision | None
     others: tuple[Array, ...] = ()
+    doubt: str = ""
 
 
 def find_derived(source: str, origin: str, *, finite: bool) -> Iterator[tuple[Values, str]]:
@@ -103,7 +105,7 @@ def find_derived(source: str, origin: str, *, finite: bool) -> Iterator[tuple[Va
 
 
 def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) -> tuple[Basis, ...] | str:
-    """Return what each output is judged by, or why none can be judged on these values.
+    """Return what each output is judged by, or why none is judged on these values.
 
     Raises:
         ProblemError: the reference cannot run on them.
@@ -131,24 +133,20 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
     for k, (declared, exact) in enumerate(zip(expected.declared, expected.exact, strict=True)):
         if not declared.is_floating_point():
             tied = values in _TIES and _chooses(source, drawn.live.origin)
-            doubt = _TIED if tied else _doubt_whole(declared, exact, rounded[k])
-            basis = Basis(None)
-        else:
-            precision = _yardstick(declared, exact, [one[k] for one in (rounded, *again)], scales[k])
-            precision = correctness.with_sum(
-                precision, dtype_name(declared), expected.longest_sum, is_sorted=values is Values.SORTED
-            )
-            if values in _DOMINATED:
-                precision = replace(precision, own=max(precision.own, _sum_error(drawn.live) * precision.scale))
-            finite = tuple(outputs[k] for outputs in stand_ins)
-            others = _list_others(expected, k, finite, values) if finite else ()
-            others += (to_array(torch.where(torch.isnan(exact), selected[k], exact)),) if selected else ()
-            doubt = "" if values in SPECIAL_VALUES else _doubt_finite(declared, exact, excused)
-            doubt, basis = doubt or _doubt_error(exact, precision), Basis(precision, others)
-        if doubt:
-            return doubt
-        bases.append(basis)
-    return tuple(bases)
+            bases.append(Basis(None, doubt=_TIED if tied else _doubt_whole(declared, exact, rounded[k])))
+            continue
+        precision = _yardstick(declared, exact, [one[k] for one in (rounded, *again)], scales[k])
+        precision = correctness.with_sum(
+            precision, dtype_name(declared), expected.longest_sum, is_sorted=values is Values.SORTED
+        )
+        if values in _DOMINATED:
+            precision = replace(precision, own=max(precision.own, _sum_error(drawn.live) * precision.scale))
+        finite = tuple(outputs[k] for outputs in stand_ins)
+        others = _list_others(expected, k, finite, values) if finite else ()
+        others += (to_array(torch.where(torch.isnan(exact), selected[k], exact)),) if selected else ()
+        doubt = "" if values in SPECIAL_VALUES else _doubt_finite(declared, exact, excused)
+        bases.append(Basis(precision, others, doubt or _doubt_error(exact, precision)))
+    return tuple(bases) if any(not basis.doubt for basis in bases) else next((b.doubt for b in bases), "")
 
 
 def _run_roundings(live: Live, exact: Sequence[torch.Tensor], values: Values) -> Iterator[Sequence[torch.Tensor]]:

@@ -264,7 +264,8 @@ def _expect_derived(request: Message, drawn: Drawn) -> FileReply:
 
 
 def _describe_basis(basis: Basis) -> Message:
-    return {"precision": basis.precision and asdict(basis.precision), "others": len(basis.others)}
+    precision = basis.precision and asdict(basis.precision)
+    return {"precision": precision, "others": len(basis.others), "doubt": basis.doubt}
 
 
 def _describe_expected(expected: Expected) -> Message:

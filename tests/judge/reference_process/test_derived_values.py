@@ -177,6 +177,17 @@ def test_indices_that_differ_by_chance_may_be_equal():
     assert len(set(drawn(text, Values.HIGHEST).live.tensors["s"].tolist())) == 1
 
 
+def test_a_doubt_about_one_output_leaves_the_others_judged():
+    """The place of one of several NaN is open; what becomes of a NaN elsewhere is not."""
+    text = source("x.relu(), x.argmax(1)")
+    assert not doubts(text)[Values.NAN]
+    made = drawn(text, Values.NAN)
+    floats, places = derived.find_basis(made, expected.expect(made.live), Values.NAN, text)
+    assert not floats.doubt
+    assert "index of one of several" in places.doubt
+    assert "index of one of several" in doubts(source("x.argmax(1)"))[Values.NAN]
+
+
 def test_a_probability_stays_one():
     """`binary_cross_entropy` refuses more."""
     text = source(
