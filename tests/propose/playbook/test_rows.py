@@ -138,6 +138,9 @@ QKV = {"q": "torch.randn(B, M, K)", "k": "torch.randn(B, N, K)", "v": "torch.ran
 ATTENTION = {
     "attention": problem(
         "F.scaled_dot_product_attention(q, k, v)", HEADS, {"B": 1, "M": 9, "N": 21, "K": 5}, **QKV),
+    "attention of doubles": problem(
+        "F.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=True)", HEADS,
+        {"B": 1, "M": 9, "N": 21, "K": 5}, **QKV),
     "causal, bfloat16": problem(
         "F.scaled_dot_product_attention(q, k, v, is_causal=True)", HEADS, {"B": 1, "M": 37, "N": 21, "K": 5},
         **{name: f"{drawn}.bfloat16()" for name, drawn in QKV.items()}),

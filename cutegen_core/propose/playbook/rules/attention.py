@@ -49,9 +49,10 @@ def _attention(call: OperationCall) -> Value:
     if not (same_heads and fits(result, call.node.shape)):
         raise not_in_playbook("attention whose queries have other heads than the keys")
     q = reshaped(q, (*k.dims[:-2], *q.dims[-2:]))
-    causal, scale = call.flag(5, "is_causal"), _scale(call, q.dims[-1])
+    wide = "float64" if q.dtype == "float64" else "float32"
+    causal, scale = call.flag(5, "is_causal"), _scale(call, q.dims[-1], wide)
     apart = _apart(call, q, k, v, mask, scale, causal)
-    if mask is not None or q.dims[-2].single:  # one query has rows instead of tiles
+    if mask is not None or q.dims[-2].single or wide == "float64":  # one query has rows instead of tiles
         return reshaped(apart, result)
     made = DotProductAttention((*q.dims[:-1], v.dims[-1]), call.node.dtype, q, k, v, scale, apart, causal)
     return reshaped(made, result)
@@ -79,36 +80,37 @@ def _is_gathered(value: Value) -> bool:
     return isinstance(value, Reshape) and agree(plain(value).dims[-2:], value.dims[-2:])
 
 
-def _scale(call: OperationCall, depth: Extent) -> Value:
+def _scale(call: OperationCall, depth: Extent, dtype: str) -> Value:
     given = call.operand(6, "scale")
     if isinstance(given, int | float):
-        return like(Value((), "float32"), given)
-    return Size((), "float32", f"({depth.text}) ** -0.5")
+        return like(Value((), dtype), given)
+    return Size((), dtype, f"({depth.text}) ** -0.5")
 
 
 def _apart(call: OperationCall, q: Value, k: Value, v: Value, mask: Value | None, scale: Value, causal: bool) -> Value:
-    """Return the formula in float arithmetic, as a flash kernel computes it."""
+    """Return the formula in float arithmetic, as a flash kernel computes it; of doubles in theirs."""
+    wide = scale.dtype
     last = len(k.dims) - 1
-    keys = permute(cast(k, "float32"), (*range(last - 1), last, last - 1))
-    scores = rounded(mul(matmul(cast(q, "float32"), keys, "float32"), scale))
+    keys = permute(cast(k, wide), (*range(last - 1), last, last - 1))
+    scores = rounded(mul(matmul(cast(q, wide), keys, wide), scale))
     scores = from_memory(scores) if q.dims[-2].single else scores
     if causal:
         seen = compute("{1} <= {0}", position(scores.dims, -2), position(scores.dims, -1), dtype="bool")
-        scores = compute("{0} ? {1} : {T}(-INFINITY)", seen, scores, dtype="float32")
+        scores = compute("{0} ? {1} : {T}(-INFINITY)", seen, scores, dtype=wide)
     if mask is not None:
         scores = _masked(scores, mask)
     # A query all of whose scores are -inf sees no key: its weights are 0, not the 0 / 0 of a softmax.
-    largest = compute("{0} == {T}(-INFINITY) ? {T}(0) : {0}", reduce("max", scores, (-1,), True), dtype="float32")
+    largest = compute("{0} == {T}(-INFINITY) ? {T}(0) : {0}", reduce("max", scores, (-1,), True), dtype=wide)
     weights: Value = apply("exp", sub(scores, largest))
     total = reduce("sum", weights, (-1,), True)
-    weights = compute("{1} == {T}(0) ? {0} : {0} / {1}", weights, total, dtype="float32")
-    return cast(matmul(weights, cast(v, "float32"), "float32"), call.node.dtype)
+    weights = compute("{1} == {T}(0) ? {0} : {0} / {1}", weights, total, dtype=wide)
+    return cast(matmul(weights, cast(v, wide), wide), call.node.dtype)
 
 
 def _masked(scores: Value, mask: Value) -> Value:
     if mask.dtype == "bool":
-        return compute("{0} ? {1} : {T}(-INFINITY)", mask, scores, dtype="float32")
-    return add(scores, cast(mask, "float32"))
+        return compute("{0} ? {1} : {T}(-INFINITY)", mask, scores, dtype=scores.dtype)
+    return add(scores, cast(mask, scores.dtype))
 
 
 RULES: Mapping[str, Rule] = {"scaled_dot_product_attention": _attention}
