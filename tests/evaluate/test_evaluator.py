@@ -113,6 +113,17 @@ def test_the_benchmarks_size_is_judged_where_it_fits(evaluator, wrong):
     assert (found.status, found.message.partition(":")[0]) == (Status.INCORRECT_NUMERICAL, "workload own, here")
 
 
+def test_a_launch_that_no_run_makes_is_named(evaluator):
+    text = two_launches(RELU).replace("n > 999", "n > 999999").replace("n < 1000", "n < 1000000")
+    line = next(n for n, words in enumerate(text.splitlines(), 1) if "n > 999999" in words)
+    found = evaluator.evaluate(Candidate(text, Author.PERSON, None), seed=1)
+    assert found.passed, found.message
+    (said,) = found.correctness.sizes
+    named = int(said.partition("no run makes the launch of line ")[2].partition(":")[0])
+    assert text.splitlines()[named - 1] == "[[launch]]"
+    assert named < line
+
+
 def test_bank_conflicts_that_the_emulator_counted_stand_in_the_resources(evaluator):
     """Every thread puts its value where the bank is that of all others of its warp."""
     slow = RELU.replace(
