@@ -113,6 +113,48 @@ def test_the_benchmarks_size_is_judged_where_it_fits(evaluator, wrong):
     assert (found.status, found.message.partition(":")[0]) == (Status.INCORRECT_NUMERICAL, "workload own, here")
 
 
+ROW_MAXIMA = (
+    SINGLE.replace("size = 9", "rows, dim = 5, 9")
+    .replace("randn(size)", "randn(rows, dim)")
+    .replace("torch.relu(x)", "x.amax(1)")
+)
+LONG_ROWS_BEGIN_AT_A_NUMBER = """/* cutegen
+[let]
+rows = "x.shape[0]"
+cols = "x.shape[1]"
+[[launch]]
+kernel = "row_max"
+grid = ["rows"]
+block = [32]
+args = ["x", "out", "cols"]
+*/
+__global__ void row_max(float const* x, float* out, int cols) {
+  if (threadIdx.x != 0) return;
+  float largest = cols > 1024 ? -100.0f : -INFINITY;
+  for (int j = 0; j < cols; ++j) {
+    float const value = x[long(blockIdx.x) * cols + j];
+    largest = value > largest || value != value ? value : largest;
+    if (largest != largest) break;
+  }
+  out[blockIdx.x] = largest;
+}
+"""
+
+
+def test_code_of_long_rows_alone_meets_numbers_far_below_zero(shared):
+    """The file's own values, and those of small workloads, show nothing of it."""
+    source = ROW_MAXIMA.replace("if x.dtype is torch.float64:", "if False:")
+    small, own = ({"rows": 4, "dim": 61}, {"rows": 8, "dim": 4096})
+    workloads = (Workload("small", WorkloadRole.EMULATOR, small), Workload("own", WorkloadRole.BENCHMARK, own))
+    problem = Problem("rows", "rows", source, "here", workloads)
+    judges = shared.reference(problem), shared.executor, shared.compiler(), choose_device("sm_90a")
+    trial = Evaluator(problem, *judges, keep=lambda _: "kept").evaluate(
+        Candidate(LONG_ROWS_BEGIN_AT_A_NUMBER, Author.PERSON, None), seed=1
+    )
+    assert trial.status is Status.INCORRECT_NUMERICAL, trial.message
+    assert "all_negative values" in trial.message
+
+
 def test_a_launch_that_no_run_makes_is_named(evaluator):
     text = two_launches(RELU).replace("n > 999", "n > 999999").replace("n < 1000", "n < 1000000")
     line = next(n for n, words in enumerate(text.splitlines(), 1) if "n > 999999" in words)
