@@ -83,7 +83,7 @@ class Precision:
 
 
 class ErrorLimits(NamedTuple):
-    """What bounds the allowed error, whatever the tolerance.
+    """Bounds the allowed error, whatever the tolerance.
 
     Attributes:
         least: the error that is always allowed, unless the others forbid it.
@@ -159,7 +159,7 @@ def measure(want: Array, declared: Array, dtype: str = "") -> Precision:
     """Measure the reference's own error and scale, over elements that are finite in both arrays.
 
     Args:
-        dtype: of `declared`; if it is an 8-bit float, the rounding of the output itself is no error.
+        dtype: of `declared`; if it has 8 or 16 bits, the rounding of the output itself is no error.
     """
     want = saturate(dtype, want.astype(np.float64, copy=False))
     finite = np.abs(_finite_or_zero(want))

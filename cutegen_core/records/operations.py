@@ -76,6 +76,10 @@ class Flow(StrEnum):
 VIEWS = frozenset((Flow.RESHAPE, Flow.PERMUTE, Flow.EXPAND, Flow.PART, Flow.SPLIT, Flow.ITEM))
 ROWS = frozenset((Flow.REDUCTION, Flow.LOSS, Flow.NORMALISATION, Flow.SOFTMAX, Flow.SCAN, Flow.SORT))
 """What reads whole rows of its first operand."""
+PRODUCTS = frozenset((
+    Flow.PRODUCT, Flow.CONTRACTION, Flow.ATTENTION, Flow.CONVOLUTION, Flow.TRANSPOSED_CONVOLUTION, Flow.COMPOSITE,
+))  # fmt: skip
+"""What adds up products."""
 PLACES = frozenset((Flow.GATHER, Flow.SCATTER, Flow.SEGMENT))
 """What reads or writes at places that are values."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from cutegen_core.evaluate.stages.full_sizes import (
     OFTEN,
@@ -24,13 +25,13 @@ from cutegen_core.evaluate.stages.runs import OneRun
 from cutegen_core.evaluate.stages.verdicts import RunVerdicts
 from cutegen_core.evaluate.stages.watch import StageFailure
 from cutegen_core.judge.reference import Reference
+from cutegen_core.records import operations as ops
 from cutegen_core.records.launch import Launch
 from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
 from cutegen_core.records.trial import ExecutorKind, Status
 from cutegen_core.records.wording import listed
 
-_REDUCES = re.compile(r"sum|mean|norm|var|std|softmax|max|min")
-_PRODUCT = re.compile(r"mm|matmul|linear|conv|einsum|attention|cdist|rnn|lstm|gru")
+_EXTREME = re.compile(r"max|min")
 
 
 @dataclass(frozen=True)
@@ -118,17 +119,27 @@ class NearBenchmark:
         return failure if slow.workload == one.workload.name else None
 
     def _ends(self, one: ChosenRun) -> list[OneRun]:
-        """Return a run with one dominant element a row, in the last place of the first: a part left out shows.
-
-        Where the reference reduces rows, and no products take long, there are runs with rows far below zero, too: code
-        of long rows alone may begin a maximum at 0, or lose a variance.
-        """
-        operations = " ".join(node.op for node in self.reference.graph(one.workload).nodes)
-        reduces = _REDUCES.search(operations) and not _PRODUCT.search(operations)
-        kinds = (Values.DOMINANT, Values.NEGATIVE_MEAN, Values.ALL_NEGATIVE) if reduces else (Values.DOMINANT,)
-        judged = {workload.values for workload, _ in choose_values(self.reference)}
-        runs = [replace_values(one.workload, values) for values in kinds if values in judged]
+        """Return a run on each of the other values that are tried at such sizes."""
+        runs = [replace_values(one.workload, values) for values in self._values]
         return [OneRun(workload, one.plan, derived=True) for workload in runs]
+
+    @cached_property
+    def _values(self) -> tuple[Values, ...]:
+        """Return one dominant element a row, in the last place of the first: a part left out shows.
+
+        Where the reference reduces, and no products take long, there are rows far below zero, too: code of long rows
+        alone may begin a maximum at 0, or lose a variance.
+        """
+        below_zero = (Values.NEGATIVE_MEAN, Values.ALL_NEGATIVE) if self._only_reduces() else ()
+        judged = {workload.values for workload, _ in choose_values(self.reference)}
+        return tuple(values for values in (Values.DOMINANT, *below_zero) if values in judged)
+
+    def _only_reduces(self) -> bool:
+        """Return whether the reference has reductions or extremes, and no products."""
+        nodes = self.reference.graph(self.problem.with_role(WorkloadRole.BENCHMARK)[0]).nodes
+        flows = {ops.traits(node).flow for node in nodes}
+        reduces = flows & ops.ROWS or any(_EXTREME.search(node.op) for node in nodes)
+        return bool(reduces) and not flows & ops.PRODUCTS
 
     def _find_untested_launch(self, benchmark: Workload, made: set[tuple[int, str]]) -> StageFailure | None:
         """Return a failure if a launch occurs only at the benchmark's size, which this executor does not run."""

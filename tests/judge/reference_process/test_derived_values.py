@@ -15,9 +15,12 @@ values_of = Later("cutegen_core.judge.reference_process.values")
 worker = Later("cutegen_core.judge.reference_process.worker")
 
 
-def source(forward: str, inputs: str = "torch.randn(6, 40)", arguments: str = "x") -> str:
+def source(forward: str, inputs: str = "torch.randn(6, 40)", arguments: str = "x", made: str = "") -> str:
+    """Return a reference; `made` is the code of its one parameter or layer, `self.made`."""
+    init = f"    def __init__(self):\n        super().__init__()\n        self.made = {made}\n" if made else ""
     return (
-        f"import torch\nclass Model(torch.nn.Module):\n    def forward(self, {arguments}):\n        return {forward}\n"
+        f"import torch\nclass Model(torch.nn.Module):\n{init}"
+        f"    def forward(self, {arguments}):\n        return {forward}\n"
         f"def get_inputs():\n    return [{inputs}]\n"
     )
 
@@ -138,19 +141,15 @@ def test_a_compensated_sum_may_end_in_nan_where_it_meets_an_infinity():
 
 
 @pytest.mark.parametrize(
-    ("made", "drawn_number", "wrong"),
+    ("made", "wrong"),
     [
-        ("nn.PReLU()", "torch.randn(6, 40)", lambda x, w: torch.maximum(x, w * x)),
-        ("nn.BatchNorm1d(40).eval()", "torch.randn(6, 40)", None),
+        ("torch.nn.PReLU()", lambda x, w: torch.maximum(x, w * x)),
+        ("torch.nn.BatchNorm1d(40).eval()", None),
     ],
 )
-def test_parameters_become_others(made, drawn_number, wrong):
+def test_parameters_become_others(made, wrong):
     """A weight may be negative, or a slope above one, whatever the file begins with."""
-    text = (
-        "import torch, torch.nn as nn\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-        f"        self.layer = {made}\n    def forward(self, x):\n        return self.layer(x)\n"
-        f"def get_inputs():\n    return [{drawn_number}]\ndef get_init_inputs():\n    return []\n"
-    )
+    text = source("self.made(x)", made=made)
     given, other = derived.instantiate(text, "here", 5), drawn(text, Values.PARAMETERS).live
     weight = next(name for name in given.tensors if name.endswith("weight"))
     assert torch.equal(given.tensors["x"], other.tensors["x"])
@@ -163,12 +162,8 @@ def test_parameters_become_others(made, drawn_number, wrong):
 
 @pytest.mark.parametrize("made", ["torch.linspace(0, 1, 40)", "2 * torch.eye(40)", "(torch.rand(40) < 0.5).float()"])
 def test_a_parameter_that_nobody_drew_is_moved(made):
-    text = (
-        "import torch, torch.nn as nn\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
-        f"        self.w = nn.Parameter({made})\n    def forward(self, x):\n        return x * self.w.sum(0)\n"
-        "def get_inputs():\n    return [torch.randn(6, 40)]\ndef get_init_inputs():\n    return []\n"
-    )
-    kept = derived.instantiate(text, "here", 5).tensors["w"]
+    text = source("x * self.made.sum(0)", made=f"torch.nn.Parameter({made})")
+    kept = derived.instantiate(text, "here", 5).tensors["made"]
     assert kept.unique().numel() == kept.numel()
 
 

@@ -16,7 +16,6 @@ _FORMULAS: Mapping[str, str] = {
     UNARY["sigmoid"]: "rough_sigmoid({0})",
     UNARY["silu"]: "{0} * rough_sigmoid({0})",
     UNARY["mish"]: "{0} * rough_mish_gate({0})",
-    UNARY["log_sigmoid"]: "min_of({0}, 0.0f) - rough_log1p_of_exp(-abs_of({0}))",
     GELU_ERF: "rough_gelu({0})",
     GELU_TANH: "{0} * rough_sigmoid({0} * (1.5957691216f + 0.0713548163f * {0} * {0}))",
     SOFTPLUS: "{0} * {1} > {2} ? {0} : (max_of({0} * {1}, 0.0f) + rough_log1p_of_exp(-abs_of({0} * {1}))) / {1}",
