@@ -1,5 +1,6 @@
 """What a trial keeps of what its stages found beside the verdict."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -182,6 +183,54 @@ def test_bank_conflicts_that_the_emulator_counted_stand_in_the_resources(evaluat
     )
     assert words in cost.one_line(found.resources, ["own"])
     assert tried_event(_Kept(), 1, found).bank_conflicts == access.conflicts
+
+
+MEETS = """/* cutegen
+[let]
+rows = "x.shape[0]"
+cols = "x.shape[1]"
+[[launch]]
+kernel = "rows_of_warps"
+grid = ["rows"]
+block = [32]
+args = ["x", "out", "cols"]
+*/
+// A warp a row, which meets at every column.
+__global__ void rows_of_warps(float const* x, float* out, int cols) {
+  for (int j = 0; j < cols; ++j) {
+    __syncwarp();
+    if (threadIdx.x == j % 32) {
+      float const value = x[(long)blockIdx.x * cols + j];
+      out[(long)blockIdx.x * cols + j] = value > 0 || value != value ? value : 0.0f;
+    }
+  }
+}
+"""
+MEETINGS = 1 << 21
+
+
+def test_what_a_run_near_the_benchmark_took_bounds_those_that_follow(shared, monkeypatch):
+    """Small runs meet ten times a thread; the first run near the benchmark shows that wide rows meet more often."""
+    monkeypatch.setattr(full_sizes, "MOST_SWITCHES", MEETINGS)
+    source = SINGLE.replace("size = 9", "rows, cols = 9, 9").replace("randn(size)", "randn(rows, cols)")
+    workloads = (
+        Workload("small", WorkloadRole.EMULATOR, {"rows": 10, "cols": 10}),
+        Workload("large", WorkloadRole.BENCHMARK, {"rows": 4096, "cols": 4096}),
+    )
+    problem = Problem("meets", "meets", source, "here", workloads)
+    judges = shared.reference(problem), shared.executor, shared.compiler(), choose_device("sm_90a")
+    found = Evaluator(problem, *judges, keep=lambda _: "kept").evaluate(
+        Candidate(MEETS, Author.PERSON, None), seed=1
+    )  # fmt: skip
+    assert found.passed, found.message
+    near = dict.fromkeys(
+        verdict.workload.partition(" at ")[2].partition(", dom")[0]
+        for verdict in found.correctness.verdicts
+        if verdict.workload.startswith("large at")
+    )
+    sizes = [{"rows": "4096", "cols": "4096", **dict(re.findall(r"(\w+) = (\d+)", text))} for text in near]
+    elements = [int(one["rows"]) * int(one["cols"]) for one in sizes]
+    assert elements == [1 << 20, 1 << 16], "the first one met 16 times as often as it should"
 
 
 class _Kept:

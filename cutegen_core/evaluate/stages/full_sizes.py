@@ -73,19 +73,32 @@ def limit_threads(runs: Sequence[ChosenRun], most: int) -> tuple[ChosenRun, ...]
     return fitting or tuple(last for last in runs[-1:] if count_threads(last.plan) <= _HOPELESS * most)
 
 
-def limit_switches(runs: Sequence[ChosenRun], of_a_thread: float) -> tuple[ChosenRun, ...]:
-    """Return those that should need at most MOST_SWITCHES, where a thread needs so many; else the last and smallest."""
-    return tuple(one for one in runs if count_threads(one.plan) * of_a_thread <= MOST_SWITCHES) or tuple(runs[-1:])
+def limit_switches(
+    runs: Sequence[ChosenRun], of_a_thread: float, met: Sequence[tuple[Cost, int]] = ()
+) -> tuple[ChosenRun, ...]:
+    """Return those that should need at most MOST_SWITCHES; else the last and smallest.
+
+    A thread should need `of_a_thread`, as at small sizes, or more if runs near the benchmark `met` (their costs and
+    switches) needed more for their size.
+    """
+
+    def expect(one: ChosenRun) -> float:
+        by_cost = min((switches * _growth(cost, one.cost) for cost, switches in met), default=0.0)
+        return max(count_threads(one.plan) * of_a_thread, by_cost)
+
+    return tuple(one for one in runs if expect(one) <= MOST_SWITCHES) or tuple(runs[-1:])
 
 
 def find_affordable(runs: Sequence[ChosenRun], switches: int) -> ChosenRun:
     """Return the largest run that should need at most MOST_SWITCHES, where the last and smallest needed so many."""
     smallest = runs[-1].cost
-    for one in runs[:-1]:
-        growth = max(one.cost.elements / max(smallest.elements, 1), one.cost.flops / max(smallest.flops, 1))
-        if switches * growth <= MOST_SWITCHES:
-            return one
-    return runs[-1]
+    affordable = (one for one in runs[:-1] if switches * _growth(smallest, one.cost) <= MOST_SWITCHES)
+    return next(affordable, runs[-1])
+
+
+def _growth(small: Cost, large: Cost) -> float:
+    """Return how many times the work of the one the other is."""
+    return max(large.elements / max(small.elements, 1), large.flops / max(small.flops, 1))
 
 
 def _plan(reference: Reference, planned: PlannedKernel, benchmark: Workload, run: SizedRun) -> ChosenRun | None:

@@ -74,7 +74,8 @@ class NearBenchmark:
         slow, often = False, max(self.verdicts.switches.values(), default=0) > OFTEN
         of_a_thread = self._switches_of_a_thread()
         for ladder in self.reference.find_full_sizes(benchmark):
-            runs = limit_switches(plan_runs(self.reference, self.planned, benchmark, ladder), of_a_thread)
+            met = [(one.cost, self.verdicts.switches[one.workload.name]) for one in ran]
+            runs = limit_switches(plan_runs(self.reference, self.planned, benchmark, ladder), of_a_thread, met)
             if often and runs and not slow:
                 failure, slow = self._test_by_smallest(runs, ran)
                 if failure:

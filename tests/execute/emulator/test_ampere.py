@@ -335,8 +335,8 @@ SHAPES = {
 }
 
 
-def statement(shape: Shape) -> str:
-    """Return the mma statement on arrays a, b, c and d."""
+def statement(shape: Shape, *, backwards: bool) -> str:
+    """Return the mma statement on arrays a, b, c and d; its inputs are its arguments in this order, or backwards."""
     sums = 2 if shape.sum_type == "__half" else 4
     count_a, count_b = shape.depth // (2 * shape.packed), shape.depth // (4 * shape.packed)
     letter = {"float": "f", "int": "r", "__half": "r"}[shape.sum_type]
@@ -344,11 +344,13 @@ def statement(shape: Shape) -> str:
     if sums == 2:
         for word in names:
             names[word] = [f"reinterpret_cast<unsigned*>({word})[{i}]" for i in range(2)]
-    numbers = iter(range(64))
+    inputs_count = count_a + count_b + sums
+    numbers = iter([*range(sums), *(sums + i for i in range(inputs_count)[:: -1 if backwards else 1])])
     lists = ["{" + ", ".join(f"%{next(numbers)}" for _ in range(n)) + "}" for n in (sums, count_a, count_b, sums)]
     outputs = ", ".join(f'"={letter}"({name})' for name in names["d"])
     inputs = [*(f'"r"(a[{i}])' for i in range(count_a)), *(f'"r"(b[{i}])' for i in range(count_b))]
     inputs += [f'"{letter}"({name})' for name in names["c"]]
+    inputs = inputs[:: -1 if backwards else 1]
     opcode = f"mma.sync.aligned.m16n8k{shape.depth}.row.col.{shape.types}"
     return f'asm volatile("{opcode} {", ".join(lists)};" : {outputs} : {", ".join(inputs)});'
 
@@ -360,11 +362,11 @@ def operand(rng: np.random.Generator, extents: tuple[int, int], dtype: str) -> n
     return values.astype(np.float16) if dtype == "float16" else values
 
 
-@pytest.mark.by_default(2)
-@pytest.mark.parametrize("name", SHAPES)
-def test_products_of_every_shape(harness: Harness, rng: np.random.Generator, name: str) -> None:
+@pytest.mark.by_default(3)
+@pytest.mark.parametrize(("name", "backwards"), [*((name, False) for name in SHAPES), ("m16n8k8 tf32", True)])
+def test_products_of_every_shape(harness: Harness, rng: np.random.Generator, name: str, backwards: bool) -> None:
     shape = SHAPES[name]
-    text = FRAGMENTS.replace("STATEMENT", statement(shape)).replace("DEPTH", str(shape.depth))
+    text = FRAGMENTS.replace("STATEMENT", statement(shape, backwards=backwards)).replace("DEPTH", str(shape.depth))
     text = text.replace("PACKED", str(shape.packed)).replace("ELEMENT", shape.element).replace("SUM", shape.sum_type)
     a, b = (operand(rng, (extent, shape.depth), shape.dtype) for extent in (16, 8))
     c = operand(rng, (16, 8), shape.sum_dtype)

@@ -180,7 +180,8 @@ uintptr_t Call::generic_address(int number) const {
   const Operand& operand = at->operands[number];
   if (operand.kind != Operand::ADDRESS) unsupported(*at);
   const Operand& base = operand.parts[0];
-  uint64_t address = in<uint64_t>(base) + (uint64_t)operand.integer;
+  bool const narrow = is_whole<uint32_t>(base) && arguments[base.index].constraint == 'r';
+  uint64_t address = (narrow ? in<uint32_t>(base) : in<uint64_t>(base)) + (uint64_t)operand.integer;
   if (base.parts) address += in<uint64_t>(*base.parts);
   return address;
 }

@@ -15,10 +15,11 @@ namespace {
 
 constexpr uint32_t WARP = ~0u;
 
-const Operand& part(const Call& call, int operand, int i) {
-  const Operand& whole = call.at->operands[operand];
+const Operand& part(const Instruction& at, int operand, int i) {
+  const Operand& whole = at.operands[operand];
   return whole.kind == Operand::VECTOR ? whole.parts[i] : whole;
 }
+const Operand& part(const Call& call, int operand, int i) { return part(*call.at, operand, i); }
 
 [[noreturn]] void missing_lane(const Call& call, int lane) {
   fault(call, "MEMORY_ERROR", "divergent-warp", "", "'%s' needs all 32 lanes; lane %d has left the kernel or does not exist",
@@ -343,6 +344,38 @@ void multiply_usual(const Call& call) {
   take<Sum>(call, operands[0], own.results);
 }
 
+// Registers of an instruction that are neighbouring arguments of the statement, as CuTe writes them: the number of the
+// first one of each operand, D, A, B and C, in a byte each of detail[5].
+const EmuOperand* in_a_row(const Call& call, int operand) { return call.arguments + (call.at->detail[5] >> 8 * operand & 0xFF); }
+
+template <int N>
+bool are_words(const EmuOperand* first) {
+  uint8_t differ = 0;
+  for (int r = 0; r < N; ++r) differ |= first[r].bytes ^ sizeof(uint32_t);
+  return differ == 0;
+}
+
+template <int N>
+void copy_words(const EmuOperand* first, uint32_t* to) {
+  for (int r = 0; r < N; ++r) memcpy(to + r, first[r].address, sizeof *to);
+}
+
+template <Element KIND, int A, int B, int SUMS>
+void multiply_in_a_row(const Call& call) {
+  constexpr bool HALVES = SUMS == 2;
+  const EmuOperand *const d = in_a_row(call, 0), *const a = in_a_row(call, 1), *const b = in_a_row(call, 2), *const c = in_a_row(call, 3);
+  if (spec.checked || !are_words<SUMS>(d) || !are_words<A>(a) || !are_words<B>(b) || !are_words<SUMS>(c)) {
+    multiply_usual<KIND, HALVES>(call);
+    return;
+  }
+  Fragments& own = mine();
+  copy_words<A>(a, own.a);
+  copy_words<B>(b, own.b);
+  copy_words<SUMS>(c, own.sums);
+  warp_together(call, WARP, multiply_usual_together<KIND, HALVES>);
+  for (int r = 0; r < SUMS; ++r) memcpy(d[r].address, &own.results[r], sizeof own.results[r]);
+}
+
 bool registers_fit(const Instruction& i, int operand, int wanted) {
   const Operand& given = i.operands[operand];
   return registers_of(given) == wanted;
@@ -354,6 +387,24 @@ bool types_fit(Element a, Element b, Element c) {
   if (integers) return c == Element::S32;
   if (a == Element::F64) return c == Element::F64;
   return c == Element::F32 || (c == Element::F16 && (a == Element::F16 || a == Element::E4M3 || a == Element::E5M2));
+}
+
+// Whether each operand is a row of arguments; leaves where they begin.
+bool find_rows(Instruction& i) {
+  for (int operand = 0; operand < 4; ++operand) {
+    int const first = part(i, operand, 0).index;
+    for (int r = 0; r < registers_of(i.operands[operand]); ++r)
+      if (part(i, operand, r).kind != Operand::ARGUMENT || part(i, operand, r).index != first + r) return false;
+    i.detail[5] |= (int64_t)first << 8 * operand;
+  }
+  return true;
+}
+
+template <Element KIND, bool HALVES>
+Execute usual(Instruction& i) {
+  constexpr int SUMS = HALVES ? 2 : 4;
+  if (!find_rows(i)) return multiply_usual<KIND, HALVES>;
+  return registers_of(i.operands[1]) == 4 ? multiply_in_a_row<KIND, 4, 2, SUMS> : multiply_in_a_row<KIND, 2, 1, SUMS>;
 }
 
 // mma.sync.aligned.SHAPE.row.col{.satfinite}.D.A.B.C d, a, b, c
@@ -377,9 +428,9 @@ Execute decode_mma(Instruction& i) {
   if (s.k > 16) return multiply<64>;
   if (a != b || s.m != 16) return multiply<16>;
   switch (a) {
-    case Element::F16: return c == Element::F16 ? multiply_usual<Element::F16, true> : multiply_usual<Element::F16, false>;
-    case Element::BF16: return multiply_usual<Element::BF16, false>;
-    case Element::TF32: return multiply_usual<Element::TF32, false>;
+    case Element::F16: return c == Element::F16 ? usual<Element::F16, true>(i) : usual<Element::F16, false>(i);
+    case Element::BF16: return usual<Element::BF16, false>(i);
+    case Element::TF32: return usual<Element::TF32, false>(i);
     default: return multiply<16>;
   }
 }
