@@ -32,9 +32,10 @@ def elementwise_vector(region: Region, name: str, naming: Naming, suffix: str) -
 
 def elementwise_tuned(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     piece, k = RegionText(suffix), ElementwiseKernel(region, name, naming)
+    read_by_vector = sum(t.flat for t in k.inputs)
     p = {
-        "BLOCK": piece.param("BLOCK", 256, *THREADS),
-        "ITEMS": piece.param("ITEMS", 1, 1, 2, 4, 8),
+        "BLOCK": piece.param("BLOCK", 128, *THREADS),
+        "ITEMS": piece.param("ITEMS", 1 if read_by_vector > 1 else 2, 1, 2, 4, 8),  # loads while a thread computes
     }
     piece.code = k.pointwise + "\n" + render("elementwise_vector.cu.j2", k=k, p=p)
     grid = f"ceil_div({k.n}, {p['BLOCK']} * {p['ITEMS']} * {k.width})"

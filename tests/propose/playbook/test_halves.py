@@ -20,7 +20,7 @@ else:
 OPERATIONS = (
     "torch.exp(x)", "torch.expm1(x)", "torch.tanh(x)", "torch.sigmoid(x)", "F.silu(x)", "F.gelu(x)",
     "F.gelu(x, approximate='tanh')", "F.mish(x)", "F.softplus(x)", "F.logsigmoid(x)", "F.elu(x)", "F.selu(x)",
-    "F.celu(x, 0.5)", "F.hardswish(x)", "x / 7",
+    "F.celu(x, 0.5)", "F.hardswish(x)", "x / 7", "torch.erf(x)", "F.softplus(x, 2, 4)", "F.elu(x, 0.7)",
 )  # fmt: skip
 BETTER = {
     "F.gelu(x)": "x * torch.erfc(-x * 0.5**0.5) / 2",

@@ -2,23 +2,40 @@
 
 An operation's result is rounded to a half, so its formula need not be as exact as a float: functions that err by 2^-16
 at most take a third of the instructions, which otherwise take longer than memory does. What is made of differences that
-may cancel, such as `1 + erf`, is written without them.
+may cancel, such as `1 + erf`, is written without them, and what has two parts as their sum: where a few instructions
+depend on a condition, each warp would take both ways, one after the other.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from math import inf
 
-from cutegen_core.propose.playbook.pointwise.operations import BINARY, GELU_ERF, GELU_TANH, SOFTPLUS, UNARY
+from cutegen_core.propose.playbook.pointwise.operations import (
+    BINARY,
+    CELU,
+    ELU,
+    GELU_ERF,
+    GELU_TANH,
+    SOFTPLUS,
+    UNARY,
+)
 
+_SOFTPLUS = "(max_of({0} * {1}, 0.0f) + rough_log1p_of_exp(-abs_of({0} * {1}))) * (1.0f / {1})"
+_FAR = 17.0
+"""From here on softplus is its argument, for a half."""
 _FORMULAS: Mapping[str, str] = {
     UNARY["sigmoid"]: "rough_sigmoid({0})",
     UNARY["silu"]: "{0} * rough_sigmoid({0})",
     UNARY["mish"]: "{0} * rough_mish_gate({0})",
     GELU_ERF: "rough_gelu({0})",
     GELU_TANH: "{0} * rough_sigmoid({0} * (1.5957691216f + 0.0713548163f * {0} * {0}))",
-    SOFTPLUS: "{0} * {1} > {2} ? {0} : (max_of({0} * {1}, 0.0f) + rough_log1p_of_exp(-abs_of({0} * {1}))) / {1}",
+    UNARY["erf"]: "rough_erf({0})",
+    UNARY["selu"]: "1.05070099f * max_of({0}, 0.0f) + 1.75809934f * rough_expm1(min_of({0}, 0.0f))",
+    ELU: "max_of({0}, 0.0f) * {2} + {1} * {2} * rough_expm1(min_of({0}, 0.0f) * {3})",
+    CELU: "max_of({0}, 0.0f) + {1} * rough_expm1(min_of({0}, 0.0f) * (1.0f / {1}))",
+    SOFTPLUS: "{0} * {1} > {2} ? {0} : " + _SOFTPLUS,
 }
 ROUGH_FUNCTIONS: Mapping[str, str] = {
     "polynomial": """// first + others[0] x + others[1] x^2 + ...
@@ -54,6 +71,13 @@ __device__ float rough_log1p_of_exp(float x) {
   return e * polynomial(e, 0.999991607f, -0.499361507f, 0.325207325f, -0.210049833f, 0.101223105f, -0.0238693336f);
 }
 """,
+    "rough_erf": """// x times a polynomial of its square; from 2.75 on a half is 1.
+__device__ float rough_erf(float x) {
+  float const near = min_of(max_of(x, -2.75f), 2.75f);
+  return near * polynomial(near * near, 1.12837059f, -0.375958886f, 0.112268312f, -0.0260876470f, 0.00466702724f,
+                           -0.000618081191f, 5.61473929e-05f, -3.07098030e-06f, 7.53037855e-08f);
+}
+""",
     "rough_gelu": """// x times the normal distribution below it; that above |x| is a polynomial times exp(-x^2 / 2).
 __device__ float rough_gelu(float x) {
   float const t = reciprocal(fmaf(0.3075f, fabsf(x), 1.0f));
@@ -79,4 +103,14 @@ def for_halves(code: str, operands: Sequence[str]) -> str:
     """Return a formula in float arithmetic for a result of 16 bits; `operands` are names or literals."""
     if code == BINARY["div"] and not operands[1].isidentifier():
         return "{0} * (1.0f / {1})"
+    if code == SOFTPLUS and _number(operands[2]) >= _FAR:
+        return _SOFTPLUS
     return _FORMULAS.get(code) or _FUNCTION.sub(lambda found: _FUNCTIONS[found[0]], code)
+
+
+def _number(operand: str) -> float:
+    """Return the number of a literal of float, -inf for a name."""
+    try:
+        return float(operand.removesuffix("f"))
+    except ValueError:
+        return -inf

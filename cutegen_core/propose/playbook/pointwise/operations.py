@@ -63,6 +63,9 @@ UNARY: Mapping[str, str] = {
 
 GELU_ERF = "{T}(0.5) * {0} * ({T}(1) + erf{f}({0} * {T}(0.70710678118654752)))"
 GELU_TANH = "{T}(0.5) * {0} * ({T}(1) + tanh{f}({T}(0.79788456080286536) * ({0} + {T}(0.044715) * {0} * {0} * {0})))"
+ELU = "{0} > {T}(0) ? {0} * {2} : {1} * {2} * expm1{f}({0} * {3})"
+"""Of an element, by alpha, scale and input scale."""
+CELU = "{0} > {T}(0) ? {0} : {1} * expm1{f}({0} / {1})"
 SOFTPLUS = "{0} * {1} > {2} ? {0} : log1p{f}(exp{f}({0} * {1})) / {1}"
 """Of an element, by beta, up to the threshold."""
 LERP = "abs_of({2}) < {T}(0.5) ? {0} + {2} * ({1} - {0}) : {1} - ({1} - {0}) * ({T}(1) - {2})"

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import cast, like
-from cutegen_core.propose.playbook.pointwise.operations import BINARY, GELU_ERF, GELU_TANH, SOFTPLUS, UNARY
+from cutegen_core.propose.playbook.pointwise.operations import (
+    BINARY,
+    CELU,
+    ELU,
+    GELU_ERF,
+    GELU_TANH,
+    SOFTPLUS,
+    UNARY,
+)
 from cutegen_core.propose.playbook.values import Value, compute
 from cutegen_core.records import operations as ops
 
@@ -94,9 +102,8 @@ RULES: Mapping[str, Rule] = {
     "gelu": _gelu, "clamp": _clamp, "clamp_min": _clamp, "clamp_max": _clamp, "hardtanh": _with_numbers(
         "min_of(max_of({0}, {1}), {2})", ("min_val", -1.0), ("max_val", 1.0)),
     "leaky_relu": _with_numbers("{0} > {T}(0) ? {0} : {0} * {1}", ("negative_slope", 0.01)),
-    "elu": _with_numbers("{0} > {T}(0) ? {0} * {2} : {1} * {2} * expm1{f}({0} * {3})",
-                         ("alpha", 1.0), ("scale", 1.0), ("input_scale", 1.0)),
-    "celu": _with_numbers("{0} > {T}(0) ? {0} : {1} * expm1{f}({0} / {1})", ("alpha", 1.0)),
+    "elu": _with_numbers(ELU, ("alpha", 1.0), ("scale", 1.0), ("input_scale", 1.0)),
+    "celu": _with_numbers(CELU, ("alpha", 1.0)),
     "softplus": _with_numbers(SOFTPLUS, ("beta", 1.0), ("threshold", 20.0)),
     "threshold": _with_numbers("{0} <= {1} ? {2} : {0}", ("threshold", 0.0), ("value", 0.0)),
     "hardshrink": _with_numbers("abs_of({0}) <= {1} ? {T}(0) : {0}", ("lambd", 0.5)),
