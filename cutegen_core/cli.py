@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import signal
 import sqlite3
 import sys
 from collections.abc import Sequence
@@ -44,6 +45,8 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     garbage.collect_seldom()
+    if argv is None:
+        _end_as_by_ctrl_c()
     given = sys.argv[1:] if argv is None else argv
     if argv is None and given and given[0] in _BY_ENGINE and not _HELP & set(given):
         with contextlib.suppress(OSError, CutegenError):  # the command says what is wrong
@@ -64,6 +67,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted; `cutegen sessions` shows the state of a session", file=sys.stderr)
         return 2
+
+
+def _end_as_by_ctrl_c() -> None:
+    """Take what ends a process, or closes its terminal, as Ctrl-C: a command then stops what it began."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores the second
+            signal.signal(number, signal.default_int_handler)
 
 
 def _fail(arguments: argparse.Namespace, what: str) -> int:

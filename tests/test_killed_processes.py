@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -156,3 +157,22 @@ def test_a_command_that_is_killed_leaves_a_whole_session_or_none(
         while [state_of(store, s).status for s in store.sessions()].count(SessionState.ACCEPTED) < 3:
             assert time.monotonic() < deadline
             time.sleep(0.2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.thorough)])
+def test_a_run_that_is_ended_stops_its_session(home: Path, number: signal.Signals) -> None:
+    running = subprocess.Popen(command("run", "--problem", "tanh", "--auto"), stderr=subprocess.PIPE, text=True)
+    store = Store()
+    begun = time.monotonic()
+    while not store.sessions():
+        assert time.monotonic() < begun + 100
+        time.sleep(0.02)
+    running.send_signal(number)
+    _, said = running.communicate(timeout=100)
+    assert running.returncode == 2, said
+    assert "interrupted" in said
+    (session,) = store.sessions()
+    while state_of(store, session).status is not SessionState.STOPPED:
+        assert time.monotonic() < begun + 200, state_of(store, session).status
+        time.sleep(0.1)
+    store.close()
