@@ -82,6 +82,7 @@ class Executed:
     Attributes:
         status: PASSED, LAUNCH_ERROR, RUNTIME_ERROR, TIMEOUT, UNSUPPORTED, MEMORY_ERROR or INPUT_MODIFIED.
         approximate: whether it executed an instruction whose result `edge` moves.
+        parted: whether lanes that asked for the active mask were told of some of those with them (emulator).
         switches: how often a thread was given its turn, since one that waits gives it away (emulator).
         shared: how the kernels' warps access shared memory (emulator, instrumented runs).
     """
@@ -91,6 +92,7 @@ class Executed:
     message: str = ""
     findings: tuple[Finding, ...] = ()
     approximate: bool = False
+    parted: bool = False
     switches: int = 0
     shared: tuple[SharedAccess, ...] = ()
 

@@ -233,6 +233,32 @@ def test_what_a_run_near_the_benchmark_took_bounds_those_that_follow(shared, mon
     assert elements == [1 << 20, 1 << 16], "the first one met 16 times as often as it should"
 
 
+TOGETHER = """/* cutegen
+[let]
+n = "x.numel"
+[[launch]]
+kernel = "relu"
+grid = ["ceil_div(n, 128)"]
+block = [128]
+args = ["x", "out", "n"]
+*/
+__global__ void relu(float const* x, float* out, long n) {
+  long const i = blockIdx.x * 128l + threadIdx.x;
+  float value = i < n ? x[i] : 0.0f;
+  unsigned const together = __activemask();
+  for (int k = 0; k < 2; ++k) value = __shfl_sync(together, value, OTHER);
+  if (i < n) out[i] = value > 0 || value != value ? value : 0.0f;
+}
+"""
+
+
+@pytest.mark.parametrize(("other", "right"), [("threadIdx.x ^ 1", False), ("threadIdx.x & 31", True)])
+def test_lanes_that_happen_to_be_together_need_not_be(evaluator, other, right):
+    found = evaluator.evaluate(Candidate(TOGETHER.replace("OTHER", other), Author.PERSON, None), seed=1)
+    assert found.passed == right, found.message
+    assert ("active mask" in found.message) == (not right)
+
+
 class _Kept:
     """A store that keeps a trial nowhere."""
 

@@ -35,7 +35,7 @@ from cutegen_core.evaluate.stages.runs import (
     open_runs,
 )
 from cutegen_core.evaluate.stages.tested_builds import TestedBuilds
-from cutegen_core.evaluate.stages.verdicts import RunVerdicts
+from cutegen_core.evaluate.stages.verdicts import PARTED, RunVerdicts
 from cutegen_core.evaluate.stages.watch import StageFailure, Watch, raise_if_stopped
 from cutegen_core.execute.port import Executor
 from cutegen_core.judge.reference import Reference
@@ -125,7 +125,7 @@ class CorrectnessStage:
         if all(first.outputs[spec].read_bytes() == second.outputs[spec].read_bytes() for spec in first.outputs):
             self._judge.record(made, SECOND, second.executed)
         elif self.planned.kernel.numerics.deterministic:
-            message = f"workload {made.workload.name}: {_CHANGES}"
+            message = f"workload {made.workload.name}: {_CHANGES}{PARTED if second.executed.parted else ''}"
             changed = replace(second.executed, status=Status.NONDETERMINISTIC, message=message)
             return self._judge.fail(made, SECOND, changed)
         else:

@@ -10,6 +10,11 @@ from cutegen_core.execute.port import Executed
 from cutegen_core.judge.reference import Reference
 from cutegen_core.records.trial import Comparison, SharedAccess, Status, WorkloadVerdict
 
+PARTED = (
+    ". In this run the active mask (__activemask, coalesced_threads) named every second of the lanes that came together, "
+    "as a device may: name the lanes that must be there"
+)
+
 
 @dataclass(frozen=True)
 class RunVerdicts:
@@ -39,7 +44,7 @@ class RunVerdicts:
         if wrong is None:
             self.record(made, kind, replace(ran.executed, message=""), found)
             return None
-        message = f"workload {made.workload.name}: {wrong.sentence}"
+        message = f"workload {made.workload.name}: {wrong.sentence}{PARTED if ran.executed.parted else ''}"
         return self.fail(made, kind, replace(ran.executed, status=Status.INCORRECT_NUMERICAL, message=message), found)
 
     def fail(

@@ -102,7 +102,7 @@ def _execute_in_parts(installed: Installation, execution: Execution) -> Executed
         ran = _execute(installed, replace(execution, plan=rest, inputs={**execution.inputs, **kept}))
     return replace(
         ran, seconds=made.seconds + ran.seconds, approximate=made.approximate or ran.approximate,
-        findings=made.findings + ran.findings, shared=made.shared + ran.shared,
+        parted=made.parted or ran.parted, findings=made.findings + ran.findings, shared=made.shared + ran.shared,
     )  # fmt: skip
 
 
@@ -268,11 +268,11 @@ def _judge(answer: AnswerFields, execution: Execution) -> Executed:
         raise MachineError(f"the emulator's runner: {message}")
     warnings = (_read_finding(answer, execution, "warning-"),) if "warning-status" in answer else ()
     if status == "PASSED":
-        approximate, switches = answer["approximate"] == ["1"], int(answer["switches"][0])
-        shared = tuple(_read_shared(answer, execution))
         return Executed(
-            Status.PASSED, 0.0, findings=warnings, approximate=approximate, switches=switches, shared=shared
-        )
+            Status.PASSED, 0.0, findings=warnings, approximate=answer["approximate"] == ["1"],
+            parted=answer["parted"] == ["1"], switches=int(answer["switches"][0]),
+            shared=tuple(_read_shared(answer, execution)),
+        )  # fmt: skip
     if status in ("UNRESOLVED", "REFUSED"):
         text = message if status == "REFUSED" else f"the kernel uses {message!r}, which is not there for device code"
         return Executed(Status.LAUNCH_ERROR, 0.0, text)

@@ -28,7 +28,7 @@ namespace {
 struct Shared {
   Report reports[MAX_TOGETHER];
   Report warnings[MAX_TOGETHER];
-  volatile int stop, met, approximate;
+  volatile int stop, met, approximate, parted;
   BankCount banks[MAX_LAUNCHES];
   uint64_t switches;
   Grid grid;
@@ -190,7 +190,7 @@ void run_one(int launch) {
 void prepare() {
   shared = (Shared*)mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   bank_counts = shared->banks;
-  stop = &shared->stop, met = &shared->met, approximate = &shared->approximate, grid = &shared->grid, cluster = &shared->cluster;
+  stop = &shared->stop, met = &shared->met, approximate = &shared->approximate, parted = &shared->parted, grid = &shared->grid, cluster = &shared->cluster;
   map_buffers();
   void* const dynamic = mmap((void*)DYNAMIC_BASE, DYNAMIC_BYTES, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -251,6 +251,7 @@ int main(int count, char** words) {
       break;
     }
   write_banks();
-  say("met %d\napproximate %d\nswitches %lu\nstatus PASSED\n", shared->met != 0, shared->approximate != 0, shared->switches);
+  say("met %d\napproximate %d\nparted %d\nswitches %lu\nstatus PASSED\n", shared->met != 0, shared->approximate != 0, shared->parted != 0,
+      shared->switches);
   return 0;
 }

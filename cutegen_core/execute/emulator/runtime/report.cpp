@@ -15,7 +15,7 @@ Report* report;
 Report* warning;
 volatile int* stop;
 volatile int* met;
-volatile int* approximate;
+volatile int *approximate, *parted;
 
 namespace {
 

@@ -132,6 +132,7 @@ extern Report* warning;      // of this worker: reported, but no failure
 extern volatile int* stop;   // set by any worker with a failure
 extern uint64_t switches;         // how often a thread of this process was given its turn
 extern volatile int* approximate;  // set when an approximate instruction was executed
+extern volatile int* parted;       // set when lanes that ask for the active mask were told of some of those with them
 extern volatile int* met;    // set when threads cooperated: only then can their order matter
 
 // The barrier of a cooperative launch, in memory shared by the processes of its blocks.

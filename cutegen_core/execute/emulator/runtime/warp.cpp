@@ -66,6 +66,16 @@ void leave(WarpOperation* operation) {
   if (!operation->unread) operation->arrived = 0;
 }
 
+// Which lanes are together is the device's choice: unless threads run forward, every second one is told of its like
+// alone, so that what needs all of them shows.
+uint32_t part(uint32_t same, int lane) {
+  constexpr uint32_t EVEN = 0x55555555u;
+  uint32_t const like = lane % 2 ? ~EVEN : EVEN;
+  if (spec.order == Order::FORWARD || !(same & ~like)) return same;
+  *parted = 1;
+  return same & like;
+}
+
 // Lanes that ask for the active mask learn of one another once none of the block can go on, or the whole warp is there.
 bool tell_lanes(uint32_t warp, bool everybody_only) {
   Fiber* const lanes = fibers + warp * 32;
@@ -80,7 +90,7 @@ bool tell_lanes(uint32_t warp, bool everybody_only) {
         same |= 1u << l;
     if (everybody_only && same != there) return false;
     for (int l = 0; l < 32; ++l)
-      if (same >> l & 1) lanes[l].state = State::READY, lanes[l].barrier_value = (int)same;
+      if (same >> l & 1) lanes[l].state = State::READY, lanes[l].barrier_value = (int)part(same, l);
     told = true;
   }
   return told;
