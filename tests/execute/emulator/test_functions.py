@@ -274,6 +274,45 @@ def test_intrinsics(harness: Harness, rng: np.random.Generator) -> None:
         assert [int(w) & FULL for w in ran.outputs["words"][i]] == [w & FULL for w in want_words]
 
 
+OF_THREE = kernel(
+    "of_three",
+    """
+__global__ void of_three(int const* x, int* out) {
+  int const i = threadIdx.x, a = x[i], b = x[i + 1], c = x[i + 2];
+  unsigned const u = a, v = b, w = c;
+  int* const mine = out + i * 16;
+  bool first, high, low;
+  mine[0] = __viaddmax_s32(a, b, c), mine[1] = __viaddmin_u32(u, v, w), mine[2] = __viaddmax_s16x2(u, v, w);
+  mine[3] = __viaddmin_u16x2(u, v, w), mine[4] = __viaddmin_s32_relu(a, b, c), mine[5] = __vimax3_u32(u, v, w);
+  mine[6] = __vimin3_s16x2(u, v, w), mine[7] = __vimin3_s16x2_relu(u, v, w), mine[8] = __vimin_s32_relu(a, b);
+  mine[9] = __vimax_s16x2_relu(u, v), mine[10] = __vibmax_u32(u, v, &first), mine[11] = first;
+  mine[12] = __vibmin_s16x2(u, v, &high, &low), mine[13] = high * 2 + low;
+  mine[14] = __vibmax_s32(a, a, &first), mine[15] = first;
+}
+""",
+)
+
+
+def test_extremes_of_sums_and_of_three(harness: Harness, rng: np.random.Generator) -> None:
+    x = rng.integers(-(1 << 31), 1 << 31, 34).astype(np.int32)
+    plan = one("of_three", 1, 32, "x:int32", "out:int32")
+    ran = harness.run(OF_THREE, {"x": x}, {"out": np.zeros((32, 16), np.int32)}, plan)
+    assert ran.status is Status.PASSED, ran.executed.message
+    for i, got in enumerate(ran.outputs["out"]):
+        a, b, c = (x[i + k : i + k + 1] for k in range(3))
+        (u, v, w), (s, t, r) = ([one.view(kind) for one in (a, b, c)] for kind in (np.uint32, np.int16))
+        su, tu, ru = (one.view(np.uint16) for one in (a, b, c))
+        first_halves = s <= t
+        want = [
+            np.maximum(a + b, c), np.minimum(u + v, w), np.maximum(s + t, r), np.minimum(su + tu, ru),
+            np.maximum(np.minimum(a + b, c), 0), np.maximum(np.maximum(u, v), w), np.minimum(np.minimum(s, t), r),
+            np.maximum(np.minimum(np.minimum(s, t), r), 0), np.maximum(np.minimum(a, b), 0),
+            np.maximum(np.maximum(s, t), 0), np.maximum(u, v), (u >= v).astype(np.int32), np.minimum(s, t),
+            (first_halves[1:] * 2 + first_halves[:1]).astype(np.int32), a, np.ones(1, np.int32),
+        ]  # fmt: skip
+        assert list(got) == [int(np.ascontiguousarray(one).view(np.int32)[0]) for one in want]
+
+
 DOT = kernel(
     "dot_int8",
     """

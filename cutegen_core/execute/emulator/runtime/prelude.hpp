@@ -51,6 +51,7 @@
 // A rounded operation (__fmul_rn) is never contracted with the next one, in whichever build.
 #pragma clang fp contract(off)
 #include "intrinsics.hpp"
+#include "extremes.hpp"
 #include "packed_integers.hpp"
 #include "rounding.hpp"
 #include "small_floats.hpp"
