@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cutegen_core.machine.python_text import parse_module
 from cutegen_core.records.errors import ProblemError
@@ -20,7 +20,8 @@ from cutegen_core.records.errors import ProblemError
 Number = int | float
 SizeValue = Number | tuple[int, ...]
 
-_INPUT_FUNCTIONS = ("get_inputs", "get_init_inputs")
+_INPUTS = "get_inputs"
+_INPUT_FUNCTIONS = (_INPUTS, "get_init_inputs")
 _LARGEST, _LONGEST = 1 << 62, 1 << 12
 _MOST_LITERALS = 64
 """Of a value that is no expression of sizes: one with more of them is data."""
@@ -44,7 +45,7 @@ class SizeSlot:
         derived: computed from other names, so it follows them when they are replaced.
         span: start and end (line, UTF-8 column) of the expression.
         brackets: of a sequence: "()", "[]", or "" where there are none.
-        inside: it stands in a class or a call: many of these numbers are no sizes.
+        inside: it stands in a class or a call, or is an input itself: many of these numbers are no sizes.
     """
 
     name: str
@@ -94,11 +95,12 @@ def find_size_slots(tree: ast.Module) -> Mapping[str, SizeSlot]:
     """Return every place that a workload may replace, by name; the last assignment to a name counts."""
     known: dict[str, SizeValue] = {}
     slots: dict[str, SizeSlot] = {}
+    inputs = _only_inputs(tree)
     for name, value in _assignments(tree):
         if name in LITERALS:
             continue
         for slot in _slots_of(name, value, known):
-            slots[slot.name] = slot
+            slots[slot.name] = replace(slot, inside=slot.inside or name in inputs)
             known[slot.name] = slot.value
     for place in _places(tree):
         slots |= {s.name: s for s in _literal_slots(place.name, place, inside=isinstance(place, ast.ClassDef))}
@@ -226,10 +228,11 @@ def _slots_of(name: str, value: ast.expr, known: Mapping[str, SizeValue]) -> Ite
 
 def _literal_slots(name: str, place: ast.AST, *, inside: bool) -> Iterator[SizeSlot]:
     """Yield the int literals of a function, a class or a value, by their number in it."""
-    negated = _negated(place)
+    negated, returned = _negated(place), _returned(place) if name == _INPUTS else set()
     for position, node in enumerate(_literals(place)):
         if id(node) not in negated:  # -100 marks something, and is no size
-            yield SizeSlot(f"{name}#{position}", _number(node, {}), False, _span(node), inside=inside)
+            alone = inside or id(node) in returned
+            yield SizeSlot(f"{name}#{position}", _number(node, {}), False, _span(node), inside=alone)
 
 
 def _brackets(node: ast.expr) -> str:
@@ -355,6 +358,23 @@ def _literals(place: ast.AST) -> list[ast.Constant]:
 def _negated(place: ast.AST) -> set[int]:
     """Return the identities of what stands behind a minus sign."""
     return {id(n.operand) for n in ast.walk(place) if isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.USub)}
+
+
+def _only_inputs(tree: ast.Module) -> set[str]:
+    """Return the names that are used for nothing but inputs themselves."""
+    made = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == _INPUTS]
+    inputs = {each for function in made for each in _returned(function)}
+    uses: dict[str, bool] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            uses[node.id] = uses.get(node.id, True) and id(node) in inputs
+    return {name for name, only in uses.items() if only}
+
+
+def _returned(place: ast.AST) -> set[int]:
+    """Return the ids of the elements of what a function returns: a number among them is an input, such as a step."""
+    returns = (node.value for node in ast.walk(place) if isinstance(node, ast.Return) and node.value)
+    return {id(element) for value in returns for element in _elements(value)}
 
 
 def _span(node: ast.expr) -> tuple[int, int, int, int]:

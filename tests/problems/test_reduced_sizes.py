@@ -76,6 +76,27 @@ def test_a_number_that_marks_something_is_no_size(loader, tmp_path):
     assert all("get_inputs#0" not in workload.sizes for workload in problem.workloads)
 
 
+STEP = """
+import torch, torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x, step):
+        return x / (1 - 0.9 ** step)
+width = 512
+def get_inputs():
+    return [torch.randn(4096, width), GIVEN]
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize("given", ["1000", "count"])
+def test_a_number_that_is_an_input_itself_is_no_size(loader, tmp_path, given):
+    path = tmp_path / "file.py"
+    path.write_text(STEP.replace("GIVEN", given) + ("" if given == "1000" else "count = 1000\n"))
+    changed = {name for workload in loader.load(path).workloads for name in workload.sizes}
+    assert changed == {"get_inputs#0", "width"}
+
+
 def test_a_small_file_does_the_same_at_its_derived_sizes(loader, tmp_path):
     """Of an odd size the halves are not equally long, and the shorter one would be broadcast at 3."""
     path = tmp_path / "file.py"

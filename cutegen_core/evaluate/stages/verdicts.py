@@ -11,8 +11,8 @@ from cutegen_core.judge.reference import Reference
 from cutegen_core.records.trial import Comparison, SharedAccess, Status, WorkloadVerdict
 
 PARTED = (
-    ". In this run the active mask (__activemask, coalesced_threads) named every second of the lanes that came together, "
-    "as a device may: name the lanes that must be there"
+    ". In this run the active mask (__activemask, coalesced_threads) named every second of the lanes that came "
+    "together, as a device may: name the lanes that must be there"
 )
 
 

@@ -203,7 +203,8 @@ def test_instructions_of_a_warp(harness: Harness, rng: np.random.Generator, chec
         same = sum(int(v % 4 == x[t] % 4) << i for i, v in enumerate(warp))
         assert list(got[t * 10 : t * 10 + 9]) == [
             warp[lane + 3] if down else x[t], down, warp[lane ^ 1], sum(int(v > 50) << i for i, v in enumerate(warp)),
-            warp.max(), same, 0 if lane % 3 else thirds[lane % 2] + thirds[lane % 2].bit_count(), (1 << lane) - 1, int((x & 1).sum()),
+            warp.max(), same, 0 if lane % 3 else thirds[lane % 2] + thirds[lane % 2].bit_count(), (1 << lane) - 1,
+            int((x & 1).sum()),
         ]  # fmt: skip
 
 

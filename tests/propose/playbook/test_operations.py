@@ -96,6 +96,11 @@ OTHERS = {
         "torch.rot90(x, -1), torch.rot90(x[None] + 1, 2, (1, 2)), x * torch.linspace(-1, 0.5, x.shape[1]), "
         "torch.linspace(0, 1, 7) + 0, torch.linspace(2, 3, 1) * 2"
     ),
+    "diagonals, pairs and lists": (
+        "(x @ y.t()).fill_diagonal_(0.5), (x * 1).fill_diagonal_(2.0, wrap=True), "
+        "(x @ y.t())[tuple(torch.tril_indices(R, R, -1))], (x @ y.t())[tuple(torch.triu_indices(R, R))], "
+        "torch._foreach_mul([x, y], [2.0, 0.5])[1]"
+    ),
     "distances": "torch.cdist(x, y) + 1, torch.cdist(x[None], y[None, : R // 2], p=1.0)",
     "drawn out and shuffled": (
         "F.interpolate(x[None, None], scale_factor=2) * 2, F.interpolate(x[None], size=4 * C), "

@@ -1,4 +1,5 @@
-"""Functions of PyTorch that a trace records as other operations: as they are written, values would decide what they do.
+"""Functions of PyTorch that a trace records as other operations: as they are written, values would decide what they do,
+or nobody has rules for them.
 
 Each gives the same numbers, in the same order of operations as the original where rounding shows.
 """
@@ -79,9 +80,94 @@ def _corrcoef(x: Tensor) -> Tensor | None:
     return shares.clamp(-1, 1)
 
 
-_OTHERWISE: Mapping[Callable[..., object], Callable[..., Tensor | None]] = {
+def _fill_diagonal_(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor | None:
+    if x.dim() != 2:
+        return None
+    rows, columns = (torch.arange(n, device=x.device) for n in x.shape)
+    rows = rows[:, None]
+    return x.masked_fill_((rows % (x.shape[1] + 1) if wrap else rows) == columns, fill_value)
+
+
+def _tril_indices(row: int, col: int, offset: int = 0, **options: Any) -> Tensor | None:  # noqa: ANN401
+    """Compute them, where every row has one more than the last."""
+    if row != col or offset > 0:
+        return None
+    line, place = _places_in_triangle(torch.arange(_triangular(row + offset), device=options.get("device")))
+    return torch.stack([line - offset, place]).to(options.get("dtype") or torch.int64)
+
+
+def _triu_indices(row: int, col: int, offset: int = 0, **options: Any) -> Tensor | None:  # noqa: ANN401
+    """Compute them from the last one back, where every row has one less than the one before."""
+    if row != col or offset < 0:
+        return None
+    back = torch.arange(_triangular(col - offset), device=options.get("device")).flip(0)
+    line, place = _places_in_triangle(back)
+    return torch.stack([col - offset - 1 - line, col - 1 - place]).to(options.get("dtype") or torch.int64)
+
+
+def _triangular(n: int) -> int:
+    return max(n, 0) * (n + 1) // 2
+
+
+def _places_in_triangle(k: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the line of the k-th place of a triangle, whose lines have 1, 2, 3, ... places, and its place there."""
+    line = (((8 * k + 1).float().sqrt() - 1) / 2).long()  # a float may be off by one
+    line = line - (line * (line + 1) // 2 > k).long()
+    line = line + ((line + 1) * (line + 2) // 2 <= k).long()
+    return line, k - line * (line + 1) // 2
+
+
+def _for_each(one: Callable[..., Tensor]) -> Callable[..., tuple[Tensor, ...] | None]:
+    """Return what calls a function for each tensor of a list, with the element of each other list beside it."""
+
+    def call(first: object, *others: object, **named: object) -> tuple[Tensor, ...] | None:
+        if not isinstance(first, list | tuple):
+            return None
+
+        def beside(given: Any, k: int) -> Any:  # noqa: ANN401
+            return given[k] if isinstance(given, list | tuple) else given
+
+        return tuple(
+            one(tensor, *(beside(o, k) for o in others), **{n: beside(v, k) for n, v in named.items()})
+            for k, tensor in enumerate(first)
+        )
+
+    return call
+
+
+def _on_lists() -> Mapping[Callable[..., object], Callable[..., tuple[Tensor, ...] | None]]:
+    """Return the operations on lists of tensors (`torch._foreach_add_` and its like), as optimisers use them."""
+    names = [name for name in dir(torch) if name.startswith("_foreach_")]
+    stems = {name: name.removeprefix("_foreach_") for name in names}
+    return {
+        getattr(torch, name): _for_each(_DIFFERENT[stem] if stem in _DIFFERENT else getattr(Tensor, stem))
+        for name, stem in stems.items()
+        if stem in _DIFFERENT or hasattr(Tensor, stem)
+    }
+
+
+_DIFFERENT: Mapping[str, Callable[..., Tensor]] = {
+    "norm": torch.linalg.vector_norm,
+    "max": torch.amax,
+    "addcdiv": lambda x, a, b, value=1: x.addcdiv(a, b, value=value),
+    "addcdiv_": lambda x, a, b, value=1: x.addcdiv_(a, b, value=value),
+    "addcmul": lambda x, a, b, value=1: x.addcmul(a, b, value=value),
+    "addcmul_": lambda x, a, b, value=1: x.addcmul_(a, b, value=value),
+    **{
+        name: lambda x, other, clamp=clamp: getattr(x, clamp)(other)
+        for name, clamp in (
+            ("maximum", "clamp_min"), ("maximum_", "clamp_min_"), ("minimum", "clamp_max"), ("minimum_", "clamp_max_"),
+        )
+    },
+}  # fmt: skip
+"""Whose methods have other names, or take their arguments otherwise."""
+_OTHERWISE: Mapping[Callable[..., object], Callable[..., Tensor | tuple[Tensor, ...] | None]] = {
     functional.embedding_bag: _embedding_bag,
     functional.gaussian_nll_loss: _gaussian_nll_loss,
     **dict.fromkeys((torch.cov, Tensor.cov), _cov),
     **dict.fromkeys((torch.corrcoef, Tensor.corrcoef), _corrcoef),
+    Tensor.fill_diagonal_: _fill_diagonal_,
+    torch.tril_indices: _tril_indices,
+    torch.triu_indices: _triu_indices,
+    **_on_lists(),
 }

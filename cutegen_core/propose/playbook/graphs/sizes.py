@@ -124,6 +124,7 @@ class _PlanNames:
             if all(y and x // y == v for x, y, v in zip(of_a, of_b, values, strict=True)):
                 yield f"({a} // {b})"
         yield from (text for text, own in _long_products(self._dimensions) if own == values)
+        yield from (text for name, own in known.items() for text in _pairs(name, own, values))
         for own, name in self._wholes:
             yield from (text for text, share in _shares(name, own) if share == values)
         if 1 in values and min(values) == 1:
@@ -185,6 +186,13 @@ def _long_products(dimensions: Mapping[str, _Numbers]) -> Iterator[tuple[str, _N
             text, found = f"{text} * {name}", tuple(a * b for a, b in zip(found, dimensions[name], strict=True))
             if count > 2:
                 yield text, found
+
+
+def _pairs(name: str, own: _Numbers, values: _Numbers) -> Iterator[str]:
+    """Yield how many pairs there are of so many things, if these are the values, without or with those of one thing."""
+    for sign, step in (("-", -1), ("+", 1)):
+        if all(n * (n + step) == 2 * v for n, v in zip(own, values, strict=True)):
+            yield f"({name} * ({name} {sign} 1) // 2)"
 
 
 def _shifted(name: str, own: _Numbers, values: _Numbers) -> Iterator[str]:

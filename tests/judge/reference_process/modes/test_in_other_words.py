@@ -38,6 +38,14 @@ CALLS = {
     "nn.utils.rnn.pad_sequence([x[:3], x], batch_first=True)": "pad_sequence",
     "torch.row_stack([x, y])": "row_stack",
     "torch.mvlgamma(y + 3, 2)": "mvlgamma",
+    "(x @ x.t()).fill_diagonal_(-3.0)": "fill_diagonal_",
+    "(x.t() * 1).fill_diagonal_(2.0, wrap=True)": "fill_diagonal_",
+    "(x @ x.t())[tuple(torch.tril_indices(8, 8, -1))]": "tril_indices",
+    "(x.t() @ x)[tuple(torch.tril_indices(16, 16))]": "tril_indices",
+    "(x.t() @ x)[tuple(torch.triu_indices(16, 16, offset=2))]": "triu_indices",
+    "torch._foreach_sub([x, y], torch._foreach_mul([y, x], [0.5, 2.0]), alpha=3)[1]": "_foreach_sub",
+    "torch._foreach_addcdiv([x], [y], torch._foreach_maximum([y], 0.1), value=-2.0)[0]": "_foreach_addcdiv",
+    "torch._foreach_norm([x, y[0]])[1]": "_foreach_norm",
 }
 
 
