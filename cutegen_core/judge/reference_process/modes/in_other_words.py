@@ -19,9 +19,17 @@ from cutegen_core.judge.reference_process.modes.each_call import EachCall
 
 
 class InOtherWords(EachCall):
-    """Records what a function of `_OTHERWISE` makes of a call; the call itself where that is None."""
+    """Records what a function of `_OTHERWISE` makes of a call; the call itself where that is None.
+
+    What a call writes to another tensor (`out=`) is computed, then copied there.
+    """
 
     def call(self, func: Callable[..., object], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
+        out = kwargs.get("out")
+        if isinstance(out, Tensor):
+            made = self.call(func, args, {name: value for name, value in kwargs.items() if name != "out"})
+            if isinstance(made, Tensor) and made.shape == out.shape:
+                return out.copy_(made)
         if func in _OTHERWISE:
             made = _OTHERWISE[func](*args, **kwargs)
             if made is not None:

@@ -45,6 +45,7 @@ CALLS = {
     "(x.t() @ x)[tuple(torch.triu_indices(16, 16, offset=2))]": "triu_indices",
     "torch._foreach_sub([x, y], torch._foreach_mul([y, x], [0.5, 2.0]), alpha=3)[1]": "_foreach_sub",
     "torch._foreach_addcdiv([x], [y], torch._foreach_maximum([y], 0.1), value=-2.0)[0]": "_foreach_addcdiv",
+    "torch.mul(x, y, out=torch.empty_like(x)) + 1": "empty_out",
     "torch._foreach_norm([x, y[0]])[1]": "_foreach_norm",
 }
 
