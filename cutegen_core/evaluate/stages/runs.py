@@ -70,6 +70,9 @@ UPPER = RunKind("upper", edge=UPPER_EDGE)
 ONCE = RunKind("once", edge=EXACT)
 """A run that is made once: over a long row errors at one edge would add up as they do on no device."""
 
+MEETING = RunKind("meeting", "checked", edge=EXACT)
+"""The same, instrumented: threads that add to one place by plain writes are right in one order."""
+
 
 class OneRun(NamedTuple):
     """A run to make once; `derived` values keep the structure of the file's own."""

@@ -7,7 +7,8 @@
    the expected values are computed only after the first run. Both runs must agree bit for bit, unless the kernel
    declares itself nondeterministic; then both are judged. Approximate instructions err downward, as far as documented;
    a kernel that executes some runs once more with errors upward.
-4. Kinds of values that `get_inputs` does not draw run once each (`other_values`).
+4. Kinds of values that `get_inputs` does not draw run once each (`other_values`), nearly equal indices instrumented:
+   what is written at them meets.
 5. An executor that does not run the benchmark runs sizes near it (`near_benchmark`), on given values and on dominant
    ones. A launch that occurs in none of all these runs is reported.
 
@@ -26,6 +27,7 @@ from cutegen_core.evaluate.stages.planning import PlannedKernel
 from cutegen_core.evaluate.stages.runs import (
     CHECKED,
     FIRST,
+    MEETING,
     ONCE,
     SECOND,
     UPPER,
@@ -141,11 +143,13 @@ class CorrectnessStage:
 
     def _prepare_once(self, runs: CandidateRuns, name: str, one: OneRun) -> PreparedWorkload:
         raise_if_stopped(self.watch)
-        return runs.prepare(name, one.workload, one.plan, (ONCE,), derived=one.derived)
+        meets = self.instrumented and self.executor.has_thread_orders and one.workload.values is Values.HUB
+        return runs.prepare(name, one.workload, one.plan, (MEETING if meets else ONCE,), derived=one.derived)
 
     def _judge_once(self, runs: CandidateRuns, made: PreparedWorkload) -> StageFailure | None:
         self._begin_judging(made)
-        return self._judge.judge(made, ONCE, runs.result(made, ONCE))
+        (kind,) = made.kinds
+        return self._judge.judge(made, kind, runs.result(made, kind))
 
     def _begin_judging(self, made: PreparedWorkload) -> None:
         raise_if_stopped(self.watch)

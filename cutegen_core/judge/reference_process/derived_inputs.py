@@ -68,7 +68,8 @@ def draw_derived(source: str, origin: str, values: Values, seed: int) -> Drawn:
                 other = draw_exact(given, tracing.find_constants(source, origin), generator)
             else:
                 other = draw_adversarial(replace_special(given), values, generator)
-            tensors[name] = choose(_kept_places(given, one), given, other)
+            drawn = choose(_kept_places(given, one), given, other)
+            tensors[name] = widen(drawn).sort()[0].to(drawn.dtype) if one.ordered else drawn
         else:
             tensors[name] = _draw_whole(given, one, values, generator)
     return Drawn(replace(live, tensors=tensors), stand_ins if values in SPECIAL_VALUES else ())

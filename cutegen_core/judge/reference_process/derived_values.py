@@ -144,6 +144,7 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
         finite = tuple(outputs[k] for outputs in stand_ins)
         others = _list_others(expected, k, finite, values) if finite else ()
         others += (to_array(torch.where(torch.isnan(exact), selected[k], exact)),) if selected else ()
+        others += () if values in SPECIAL_VALUES else _list_overflowing(declared, exact)
         doubt = "" if values in SPECIAL_VALUES else _doubt_finite(declared, exact, excused)
         bases.append(Basis(precision, others, doubt or _doubt_error(exact, precision)))
     return tuple(bases) if any(not basis.doubt for basis in bases) else next((b.doubt for b in bases), "")
@@ -241,6 +242,13 @@ def has_own_specials(live: Live, exact: Iterable[torch.Tensor]) -> bool:
 def are_finite(tensors: Iterable[torch.Tensor]) -> bool:
     """Return whether no element of these is infinite or NaN."""
     return all(bool(torch.isfinite(widen(tensor)).all()) for tensor in tensors)
+
+
+def _list_overflowing(declared: torch.Tensor, exact: torch.Tensor) -> tuple[Array, ...]:
+    """Return NaN as right, too, where the declared precision does not hold what is finite: a kernel goes another way
+    there, and may subtract infinities."""
+    overflows = ~torch.isfinite(widen(declared)) & torch.isfinite(exact)
+    return (to_array(torch.where(overflows, torch.nan, exact)),) if bool(overflows.any()) else ()
 
 
 def _doubt_finite(declared: torch.Tensor, exact: torch.Tensor, excused: bool) -> str:

@@ -14,6 +14,7 @@ import torch
 from cutegen_core.records.problem import Values
 
 _LARGE_MEAN = 100.0
+_ZEROS = 0.02
 _LARGE_SCALE = 1000.0
 _SMALL_FRACTION = 0.125
 _NEAR = 2.0**-6
@@ -59,7 +60,8 @@ def draw_adversarial(tensor: torch.Tensor, values: Values, generator: torch.Gene
     """Return one floating input with the shape, dtype and device of `tensor`."""
     if values is Values.LARGE_MEAN:  # in the tensor's own dtype
         wide = widen(tensor)
-        return (wide + torch.tensor(_LARGE_MEAN, dtype=wide.dtype, device=wide.device)).to(tensor.dtype)
+        moved = (wide + torch.tensor(_LARGE_MEAN, dtype=wide.dtype, device=wide.device)).to(tensor.dtype)
+        return choose(wide == 0, tensor, moved) if has_zeros(wide) else moved
     return _narrow(_KINDS[values](_AdversarialDraw(tensor, generator)), tensor)
 
 
@@ -68,6 +70,11 @@ def choose(places: torch.Tensor, made: torch.Tensor, tensor: torch.Tensor) -> to
     if tensor.dtype not in _ONE_BYTE:
         return torch.where(places, made, tensor)
     return torch.where(places, made.view(torch.uint8), tensor.view(torch.uint8)).view(tensor.dtype)
+
+
+def has_zeros(tensor: torch.Tensor) -> bool:
+    """Return whether so many elements are zero that it is their place: of a triangle, of what is padded."""
+    return tensor.numel() > 0 and int((tensor == 0).sum()) / tensor.numel() > _ZEROS
 
 
 def widen(tensor: torch.Tensor) -> torch.Tensor:

@@ -7,7 +7,7 @@ reduced-precision reductions are off.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,6 +32,8 @@ _SAME = 1e-6
 _PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "convolution")
 _WHOLE = ("floor", "ceil", "round", "trunc", "sign", "sgn")
 """Operations whose results are whole numbers, which no kernel rounds."""
+_FILLS = ("where", "masked_fill", "index_fill", "constant_pad_nd")
+"""Operations that put a number in some places."""
 _SEARCHES: Mapping[str, int] = {"searchsorted": 0, "bucketize": 1}
 """Operations that search sorted numbers, and which operand these are."""
 _CONVERSIONS = ("_to_copy", "copy_")
@@ -280,10 +282,18 @@ class _NotedExact(_Exact):  # type: ignore[no-untyped-call]
         self.takes_nan_away |= name in _TAKES_NAN_AWAY or compared
 
 
+def _is_number(given: object) -> bool:
+    """Return whether an operation was given a single number, as such or as a tensor."""
+    if isinstance(given, torch.Tensor):
+        return given.dim() == 0 and given.dtype is not torch.bool and not given.is_complex()
+    return isinstance(given, int | float) and not isinstance(given, bool)
+
+
 class _Rounding(EachOperation):  # type: ignore[no-untyped-call]
     """Multiplies the new float64 results of operations by random numbers within a rounding of float32 around one.
 
-    Views, results written in place, and what is made of no floating tensor or gives whole numbers stay as they are.
+    Views, results written in place, and what is made of no floating tensor or gives whole numbers stay as they are;
+    so do elements that are filled with a number.
 
     Args:
         in_products: as in `run_rounded`.
@@ -304,13 +314,19 @@ class _Rounding(EachOperation):  # type: ignore[no-untyped-call]
             assert isinstance(made, torch.Tensor)
             assert isinstance(terms, torch.Tensor)
             return made + self._draw(made) * 2 * _ROUNDING * terms
-        return type(made)(map(self._round, made)) if isinstance(made, tuple | list) else self._round(made)
+        numbers = [float(given) for given in args if name in _FILLS and _is_number(given)]
+        if isinstance(made, tuple | list):
+            return type(made)(self._round(one, numbers) for one in made)
+        return self._round(made, numbers)
 
-    def _round(self, made: object) -> object:
+    def _round(self, made: object, numbers: Iterable[float]) -> object:
         if not _is_wide(made):
             return made
         assert isinstance(made, torch.Tensor)
-        return made.mul_(1 + self._draw(made) * _ROUNDING)
+        moves = self._draw(made) * _ROUNDING
+        for number in numbers:
+            moves.masked_fill_(made == number, 0.0)
+        return made.mul_(1 + moves)
 
     def _draw(self, like: torch.Tensor) -> torch.Tensor:
         """Return numbers between -1 and 1."""

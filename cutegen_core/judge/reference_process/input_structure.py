@@ -6,20 +6,20 @@ segments, offsets, a permutation. It is found under two seeds at one workload.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 
-from cutegen_core.judge.reference_process.drawing import widen
+from cutegen_core.judge.reference_process.drawing import has_zeros, widen
 from cutegen_core.judge.reference_process.expected import run
 from cutegen_core.judge.reference_process.loading.live import Live, instantiate
 from cutegen_core.records.problem import TensorRole
 
 _FEW = 4
 _MANY = 16
-_ZEROS = 0.02
-_BEYOND = 1.25
+_CHANCE = 0.01
+_MOST_TRIED = 4
 _NO_CHANCE = 8
 """n numbers of N possible ones are distinct by chance with a probability of exp(-n^2 / 2N): a fiftieth, twice over."""
 
@@ -33,7 +33,7 @@ class InputStructure:
         repeats: name of an earlier input that it always equals, or "".
         zeros: its zeros stay zeros; its infinities and NaN always stay.
         low, high: range of whole numbers.
-        ordered: whole numbers that never fall.
+        ordered: numbers that never fall, floats along the last dimension.
         bounded: the first and the last of the ordered numbers never change (offsets).
         distinct: no whole number occurs twice.
     """
@@ -81,7 +81,8 @@ def _of_floats(first: torch.Tensor, second: torch.Tensor) -> InputStructure:
     few = several and all(_count_distinct(some) <= _FEW for some in (numbers[:_MANY], numbers))  # most end at once
     if few or _is_fixed(first, second) or _is_symmetric(first):
         return InputStructure(kept=True)
-    return InputStructure(zeros=first.numel() > 0 and int((first == 0).sum()) / first.numel() > _ZEROS)
+    ordered = first.dim() > 0 and first.shape[-1] > _FEW and all(bool((t.diff() >= 0).all()) for t in (first, second))
+    return InputStructure(zeros=has_zeros(first), ordered=ordered)
 
 
 def _of_wholes(first: torch.Tensor, second: torch.Tensor) -> InputStructure:
@@ -97,28 +98,39 @@ def _of_wholes(first: torch.Tensor, second: torch.Tensor) -> InputStructure:
 
 
 def _extend_ranges(found: Mapping[str, InputStructure], live: Live) -> Mapping[str, InputStructure]:
-    """Extend the range of indices to the size that they index, where the reference accepts its last element.
+    """Extend the range of indices to the size that they index, where the reference accepts its last element, no more.
 
-    A few drawn indices seldom hold the last one.
+    A few drawn indices seldom hold the first and the last one; those that many have left out stay left out.
     """
-    sizes = sorted({extent for tensor in live.tensors.values() for extent in tensor.shape})
     extended = dict(found)
     for name, one in found.items():
-        beyond = next((size - 1 for size in sizes if size > one.high), None)
-        is_index = not (one.kept or one.repeats or one.distinct or one.ordered) and one.high > 1
-        from_zero = 0 <= one.low * _BEYOND <= one.high * (_BEYOND - 1)
-        if is_index and from_zero and beyond is not None and one.high < beyond <= one.high * _BEYOND:
-            if beyond >= torch.iinfo(live.tensors[name].dtype).max:
-                continue
-            last = torch.full_like(live.tensors[name], beyond)
-            if _accepts(live, name, last) and not _accepts(live, name, last + 1):
-                extended[name] = InputStructure(low=0, high=beyond)
+        if one.low < 0 or one.high <= 1 or one.kept or one.repeats or one.distinct or one.ordered:
+            continue
+        drawn = 2 * live.tensors[name].numel()
+        for last in _ends(live, one):
+            low = 0 if (1 - one.low / (last + 1)) ** drawn >= _CHANCE else one.low
+            by_chance = ((one.high + 1) / (last + 1)) ** drawn >= _CHANCE
+            wider = by_chance and (low, last) != (one.low, one.high)
+            if wider and _accepts(live, name, last) and not _accepts(live, name, last + 1):
+                if low == one.low or _accepts(live, name, low):
+                    extended[name] = InputStructure(low=low, high=last)
+                break
     return extended
 
 
-def _accepts(live: Live, name: str, tensor: torch.Tensor) -> bool:
+def _ends(live: Live, structure: InputStructure) -> Sequence[int]:
+    """Return the last places of the dimensions that may be indexed, the shortest first."""
+    sizes = sorted({extent for tensor in live.tensors.values() for extent in tensor.shape})
+    return [size - 1 for size in sizes if size > structure.high][:_MOST_TRIED]
+
+
+def _accepts(live: Live, name: str, index: int) -> bool:
+    """Return whether the reference takes this index everywhere."""
+    given = live.tensors[name]
+    if index > torch.iinfo(given.dtype).max:
+        return False
     try:
-        run(live, {n: t.clone() for n, t in {**live.tensors, name: tensor}.items()})
+        run(live, {n: t.clone() for n, t in {**live.tensors, name: torch.full_like(given, index)}.items()})
     except Exception:  # noqa: BLE001 - whatever the file raises
         return False
     return True
