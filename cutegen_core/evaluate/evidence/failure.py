@@ -62,7 +62,7 @@ def _findings(run: WorkloadVerdict) -> tuple[Section, ...]:
         return ()
     remarks = tuple(_finding(found) for found in run.findings)
     columns = ("kind", "variable", "line", "block", "thread", "what")
-    title = "Found by the instrumented run"
+    title = "Found by the instrumented run" if run.mode == "checked" else "Found by the run"
     return (Section(Topic.FINDINGS, title, remarks, run.workload, columns, numbers_from=9),)
 
 

@@ -331,6 +331,15 @@ def test_the_plain_run_catches_a_write_far_past_the_end_and_a_near_one(harness: 
     assert "past the end of out" in near.executed.message
 
 
+def test_the_plain_run_sees_a_write_behind_dynamic_shared_memory(harness: Harness) -> None:
+    bug = BUGS["dynamic shared memory too small"]
+    x = np.arange(64, dtype=np.float32)
+    plan = one("main_kernel", 1, bug.block, "x:float32", "out:float32", 64, smem=bug.smem)
+    ran = harness.run(source_of(bug), {"x": x}, {"out": x}, plan)
+    assert (ran.status, ran.finding.kind) == (MEMORY, "out-of-bounds"), ran.executed.message
+    assert "byte 252 of dynamic shared memory, of which the launch has 252" in ran.executed.message
+
+
 def test_the_plain_run_sees_a_modified_input(harness: Harness) -> None:
     body = "__global__ void main_kernel(float* x) {\n  x[1] = 1.f;  // HERE\n}\n"
     source = kernel("main_kernel", body)

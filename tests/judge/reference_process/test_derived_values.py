@@ -67,6 +67,14 @@ def test_the_structure_of_an_input_is_kept(inputs, holds, values):
         assert holds(tensor)
 
 
+def test_a_large_mean_leaves_the_zeros_of_a_triangle():
+    live = values_of.instantiate_drawn(source("x * 2", "torch.randn(8, 8).tril()"), "here", Values.LARGE_MEAN, 5)
+    tensor = live.tensors["x"]
+    assert (tensor.triu(1) == 0).all()
+    assert (tensor.tril() != 0).sum() == 36
+    assert tensor.max() > 50
+
+
 MASKED = "torch.randn(9, 40).masked_fill(torch.rand(9, 40) < 0.2, -torch.inf)"
 
 
@@ -355,6 +363,44 @@ def test_what_a_rounding_on_the_way_leaves_where_values_cancel_is_right(values):
     assert judge(text, values, lambda x: normed(x, 2.0**-23)) == 0
     assert judge(text, values, lambda x: normed(x, -(2.0**-23))) == 0
     assert judge(text, values, lambda x: normed(x, 2.0**-11)) > 0
+
+
+def test_a_number_that_fills_a_mask_is_not_rounded_on_the_way():
+    """A row that is masked throughout has the same weight everywhere, whatever the number."""
+    text = source(
+        "x.masked_fill(mask, -1e9).softmax(1)", "torch.randn(6, 40), torch.rand(6, 40) < 0.3", "x, mask"
+    )  # fmt: skip
+    assert doubts(text)[Values.HIGHEST] == ""
+    masked = judge(text, Values.HIGHEST, lambda x, mask: torch.zeros_like(x))
+    assert masked > 0
+
+
+def test_where_the_declared_precision_overflows_nan_is_right():
+    text = source("x * 3e38 * 0.5 * x")
+    kinds = [values for values, doubt in doubts(text).items() if not doubt and values not in SPECIAL_VALUES]
+
+    def overflows(x):
+        made = x * 3e38 * 0.5 * x
+        return torch.where(made.isinf(), torch.nan, made)
+
+    assert any(judge(text, values, lambda x: x * 3e38 * 0.5 * x) == 0 for values in kinds)
+    assert all(judge(text, values, overflows) <= 0 for values in kinds)
+
+
+@pytest.mark.parametrize("values", [Values.WIDE, Values.CONSTANT, Values.SORTED, Values.EXACT])
+def test_sorted_floats_stay_sorted(values):
+    text = source("torch.searchsorted(x[0], x[1])", "torch.sort(torch.randn(6, 40))[0]")
+    made = drawn(text, values).live.tensors["x"]
+    assert (made.diff() >= 0).all()
+    assert not torch.equal(made, drawn(text, Values.SPARSE).live.tensors["x"])
+
+
+@pytest.mark.parametrize(("count", "ends"), [(5, (0, 17)), (4000, (1, 13))])
+def test_few_indices_are_extended_to_both_ends_and_many_are_not(count, ends):
+    """Many indices that leave out the first and the last row do so on purpose."""
+    text = source("x[i]", f"torch.randn(18, 4), torch.randint(1, 14, ({count},))", "x, i")
+    seen = [drawn(text, values).live.tensors["i"] for values in (Values.LOWEST, Values.HIGHEST)]
+    assert (int(seen[0].min()), int(seen[1].max())) == ends
 
 
 ATTENTION = source(

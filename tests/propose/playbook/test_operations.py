@@ -96,6 +96,10 @@ OTHERS = {
         "torch.rot90(x, -1), torch.rot90(x[None] + 1, 2, (1, 2)), x * torch.linspace(-1, 0.5, x.shape[1]), "
         "torch.linspace(0, 1, 7) + 0, torch.linspace(2, 3, 1) * 2"
     ),
+    "steps that each read two parts of the last": (
+        "__import__('functools').reduce(lambda v, _: v[:, :-1] * 0.5 + v[:, 1:] * p[0, 0], range(14), x), "
+        "x[None, :, None].flatten(0, 2) * 2, y[None].flatten(start_dim=0, end_dim=1) + 1"
+    ),
     "diagonals, pairs and lists": (
         "(x @ y.t()).fill_diagonal_(0.5), (x * 1).fill_diagonal_(2.0, wrap=True), "
         "(x @ y.t())[tuple(torch.tril_indices(R, R, -1))], (x @ y.t())[tuple(torch.triu_indices(R, R))], "

@@ -21,6 +21,7 @@ uint64_t random_state;
 using IdleHook = bool (*)();
 IdleHook idle_hooks[4];      // complete pending copies when no thread can run; false if there are none
 
+constexpr uint8_t FILLED = 0xFF;
 constexpr uint32_t SPINS_PER_TURN = 64;
 constexpr uint64_t HOPELESS_SPINS = 200000, NAP_SPINS = 2000;
 
@@ -40,11 +41,28 @@ void order_threads() {
   }
 }
 
+// Bytes behind dynamic shared memory that are filled like it, so that reads of them show, and looked at, for writes.
+uint32_t bytes_behind() {
+  constexpr uint32_t MOST = 256;
+  uint32_t const left = (uint32_t)DYNAMIC_BYTES - emu_dynamic_smem_bytes();
+  return left < MOST ? left : MOST;
+}
+
+// In the instrumented build each access is checked; here is what shows of a write behind the end at any size.
+void check_behind_dynamic() {
+  uint32_t const size = emu_dynamic_smem_bytes();
+  auto const* const end = (const uint8_t*)DYNAMIC_BASE + size;
+  for (uint32_t i = 0; i < bytes_behind(); ++i)
+    if (end[i] != FILLED)
+      fail("MEMORY_ERROR", "out-of-bounds", "", "a thread of this block wrote byte %u of dynamic shared memory, of which the launch has %u",
+           size + i, size);
+}
+
 void begin_block(Index3 block) {
   current.block = block;
   blockIdx = block;
-  memset(shared_begin(), 0xFF, shared_bytes());
-  memset((void*)DYNAMIC_BASE, 0xFF, DYNAMIC_BYTES < emu_dynamic_smem_bytes() + 256 ? DYNAMIC_BYTES : emu_dynamic_smem_bytes() + 256);
+  memset(shared_begin(), FILLED, shared_bytes());
+  memset((void*)DYNAMIC_BASE, FILLED, emu_dynamic_smem_bytes() + bytes_behind());
   live = thread_count;
   idle_spins = 0;
   begin_barriers();
@@ -73,6 +91,7 @@ void run_block(Index3 block) {
     else if (!brought_something()) open_barrier();
   }
   ptx::hopper::end_block();
+  check_behind_dynamic();
   if (spec.checked) banks_end_block();
 }
 

@@ -144,7 +144,8 @@ def _select(call: OperationCall) -> Value:
 
 RULES: Mapping[str, Rule] = {
     "t": _transpose, "transpose": _transpose, "numpy_T": _reverse, "mT": _transpose_last, "permute": lambda c: permute(
-        c.tensor(0), c.integers(1)), "view": _reshape, "reshape": _reshape, "flatten": _reshape,
+        c.tensor(0), c.integers(1)), "view": _reshape, "reshape": _reshape,
+    "flatten": lambda c: reshape(c.tensor(0), c.node.shape, -1),
     "_unsafe_view": _reshape, "unflatten": _reshape, "unsqueeze": lambda c: unsqueeze(
         c.tensor(0), c.integers(1)[0]), "squeeze": _squeeze, "expand": _expand, "expand_as": _expand,
     "slice": _slice, "narrow": _narrow, "select": _select, "unfold": _unfold, "getitem": _getitem,

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 
 from cutegen_core.propose.playbook.values.extents import (
     ZERO,
@@ -30,7 +31,9 @@ from cutegen_core.propose.playbook.values.nodes import (
 )
 from cutegen_core.propose.playbook.values.reshaping import parts_of, reshaped
 from cutegen_core.propose.playbook.values.shaping import unsqueeze
-from cutegen_core.propose.playbook.values.sharing import shared
+from cutegen_core.propose.playbook.values.sharing import shared, walk
+
+_VERY_MANY = 500
 
 
 @dataclass(frozen=True)
@@ -51,14 +54,14 @@ class _Cut:
 
 def window(value: Value, axis: int, start: Extent, length: Extent) -> Value:
     """Return `length` positions from `start` along one dimension."""
-    return _cut(value, axis % len(value.dims), _Cut(start, length))
+    return _part(value, axis % len(value.dims), _Cut(start, length))
 
 
 def stride(value: Value, axis: int, step: int) -> Value:
     """Return every `step`-th position along one dimension, from the first one on."""
     whole = value.dims[axis % len(value.dims)]
     length = combined(f"(({whole.text} + {step - 1}) // {step})", lambda n: -(-n // step), whole)
-    return _cut(value, axis % len(value.dims), _Cut(ZERO, length, step))
+    return _part(value, axis % len(value.dims), _Cut(ZERO, length, step))
 
 
 def diagonal(value: Value) -> Value:
@@ -112,6 +115,13 @@ def _windows_along(operand: Value, whole: Value, axis: int, length: int, step: i
     return windows(operand, own, length, step)
 
 
+def _part(value: Value, axis: int, cut: _Cut) -> Value:
+    """Return a part of a value, of one that is made of very many in memory: two parts of it would be twice as many, and
+    so on with each step of a loop."""
+    very_many = next(islice(walk(value, Compute, Move), _VERY_MANY, None), None) is not None
+    return _viewed_part(value, axis, cut) if very_many else _cut(value, axis, cut)
+
+
 @shared
 def _cut(value: Value, axis: int, cut: _Cut) -> Value:
     """Return the value with a part of one dimension."""
@@ -136,6 +146,11 @@ def _cut(value: Value, axis: int, cut: _Cut) -> Value:
             return replace(value, dims=dims, a=a, b=b)
         case Reshape() if (inner := _cut_operand(value, axis, cut)) is not None:
             return reshaped(inner, dims)
+    return _viewed_part(value, axis, cut)
+
+
+def _viewed_part(value: Value, axis: int, cut: _Cut) -> Value:
+    dims = (*value.dims[:axis], cut.length, *value.dims[axis + 1 :])
     return _viewed(value, dims, lambda tensor: replace(cut.of(tensor, axis), dims=dims))
 
 
