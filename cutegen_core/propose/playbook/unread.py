@@ -19,7 +19,8 @@ _SIZES_FIRST = (
 _WITHOUT_EFFECT: Mapping[str, tuple[int, ...]] = {
     **dict.fromkeys(_SIZES_FIRST, (1,)),
     "to": (1, 2, 3, 4),  # a dtype, a device, another tensor: what it comes to is the result's dtype
-    "narrow": (3,), "linspace": (2,), "eye": (0, 1), "flatten": (1, 2), "unflatten": (2,), "softmax": (2,), "log_softmax": (2,),
+    "narrow": (3,), "linspace": (2,), "eye": (0, 1), "flatten": (1, 2), "unflatten": (2,),
+    "softmax": (2,), "log_softmax": (2,),
     "transpose": (1, 2),  # of less than two dimensions
     "dropout": (1,), "alpha_dropout": (1,), "feature_dropout": (1,), "feature_alpha_dropout": (1,),
     "avg_pool1d": (5,), "avg_pool2d": (5,), "avg_pool3d": (5,),  # padding that is not there counts neither way
