@@ -7,7 +7,7 @@ become those of the kind asked for.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -19,9 +19,11 @@ from cutegen_core.judge.reference_process.drawing import (
     draw_adversarial,
     draw_exact,
     draw_whole,
+    halves_behind,
     put_special,
     widen,
 )
+from cutegen_core.judge.reference_process.expected import is_exact
 from cutegen_core.judge.reference_process.input_structure import InputStructure, find_structure
 from cutegen_core.judge.reference_process.loading.live import Live, instantiate
 from cutegen_core.judge.reference_process.values import redraw
@@ -48,11 +50,34 @@ def draw_derived(source: str, origin: str, values: Values, seed: int) -> Drawn:
     Raises:
         ProblemError: the file's code raised.
     """
-    live, structure = instantiate(source, origin, seed), structure_of(source, origin)
-    generator = torch.Generator().manual_seed(seed + 3)
-    tensors, stand_ins = dict(live.tensors), tuple(dict(live.tensors) for _ in range(_STAND_INS))
+    live = instantiate(source, origin, seed)
     if values is Values.PARAMETERS:
         return Drawn(redraw(live, values, seed), ())
+    structure = structure_of(source, origin)
+    if values is not Values.EXACT:
+        return _draw(live, structure, values, seed)
+    constants = tracing.find_constants(source, origin)
+    halves = halves_behind(constants)
+    as_often = len(halves) // max(1, len(constants)) + 1
+    drawn = _draw(live, structure, values, seed, (*constants * as_often, *halves))
+    return drawn if _meets_exactly(drawn.live) else _draw(live, structure, values, seed, constants)
+
+
+def _meets_exactly(live: Live) -> bool:
+    """Return whether nothing on the way is rounded; not, where the reference does not run on such numbers."""
+    try:
+        return is_exact(live)
+    except Exception:  # noqa: BLE001 - whatever the file raises
+        return False
+
+
+def _draw(
+    live: Live, structure: Mapping[str, InputStructure], values: Values, seed: int, constants: Sequence[float] = ()
+) -> Drawn:
+    """Draw the inputs within their structure; `constants` are numbers of the reference, for values that meet these."""
+    generator = torch.Generator().manual_seed(seed + 3)
+    tensors, stand_ins = dict(live.tensors), tuple(dict(live.tensors) for _ in range(_STAND_INS))
+    floats = [name for name in structure if live.tensors[name].is_floating_point()]
     for name, one in structure.items():
         given = live.tensors[name]
         if one.repeats:
@@ -65,9 +90,11 @@ def draw_derived(source: str, origin: str, values: Values, seed: int) -> Drawn:
                 made[name] = tensor
         elif given.is_floating_point():
             if values is Values.EXACT:
-                other = draw_exact(given, tracing.find_constants(source, origin), generator)
+                other = draw_exact(given, constants, generator)
             else:
-                other = draw_adversarial(replace_special(given), values, generator)
+                opposed = values is Values.NEGATIVE_MEAN and floats.index(name) % 2 == 1  # products are negative
+                kind = Values.LARGE_MEAN if opposed else values
+                other = draw_adversarial(replace_special(given), kind, generator)
             drawn = choose(_kept_places(given, one), given, other)
             tensors[name] = widen(drawn).sort()[0].to(drawn.dtype) if one.ordered else drawn
         else:

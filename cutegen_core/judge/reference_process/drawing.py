@@ -15,6 +15,8 @@ from cutegen_core.records.problem import Values
 
 _LARGE_MEAN = 100.0
 _ZEROS = 0.02
+_FINEST = 10
+"""Binary digits behind the point of numbers that are met exactly."""
 _LARGE_SCALE = 1000.0
 _SMALL_FRACTION = 0.125
 _NEAR = 2.0**-6
@@ -178,6 +180,13 @@ def draw_exact(tensor: torch.Tensor, constants: Sequence[float], generator: torc
     draw = _AdversarialDraw(tensor, generator)
     known = torch.tensor(constants, device=generator.device)[draw.below(len(constants), *draw.shape)]
     return choose((draw.uniform() < 0.5).to(tensor.device), _narrow(known, tensor), eighths)
+
+
+def halves_behind(constants: Sequence[float]) -> tuple[float, ...]:
+    """Return numbers that one of these constants, as a factor or a divisor, makes a whole number and a half."""
+    halves = [k + 0.5 for k in range(-4, 4)]
+    found = {moved for c in constants if c > 0 for half in halves for moved in (half / c, half * c)}
+    return tuple(sorted(n for n in found if n * 2**_FINEST == int(n * 2**_FINEST)))
 
 
 def _exact(draw: _AdversarialDraw) -> torch.Tensor:

@@ -260,6 +260,8 @@ def test_a_product_that_skips_zeros_need_not_give_nan(values):
         ("x.sum(1)", Values.CANCELLING, lambda x: x.bfloat16().float().sum(1)),
         ("x.sum(0)", Values.DOMINANT_ACROSS, lambda x: x[:-1].sum(0)),
         ("torch.round(x)", Values.EXACT, lambda x: torch.copysign((x.abs() + 0.5).floor(), x)),
+        ("torch.round(x * 16)", Values.EXACT, lambda x: torch.copysign(((x * 16).abs() + 0.5).floor(), x)),
+        ("torch.round(x / 0.0625)", Values.EXACT, lambda x: torch.copysign(((x * 16).abs() + 0.5).floor(), x)),
         ("(x * 20).round() / 4", Values.EXACT, lambda x: (x * 20 + 0.5).floor() / 4),
         ("torch.nn.functional.hardshrink(x, 0.75)", Values.EXACT, lambda x: torch.where(x.abs() >= 0.75, x, 0)),
         ("torch.where(x >= 37.25, 2 * x, x)", Values.EXACT, lambda x: torch.where(x > 37.25, 2 * x, x)),
@@ -401,6 +403,12 @@ def test_few_indices_are_extended_to_both_ends_and_many_are_not(count, ends):
     text = source("x[i]", f"torch.randn(18, 4), torch.randint(1, 14, ({count},))", "x, i")
     seen = [drawn(text, values).live.tensors["i"] for values in (Values.LOWEST, Values.HIGHEST)]
     assert (int(seen[0].min()), int(seen[1].max())) == ends
+
+
+def test_a_maximum_of_products_that_begins_at_zero_shows():
+    text = source("(x @ y.t()).amax(1)", "torch.randn(6, 40), torch.randn(7, 40)", "x, y")
+    assert judge(text, Values.NEGATIVE_MEAN, lambda x, y: (x @ y.t()).amax(1)) == 0
+    assert judge(text, Values.NEGATIVE_MEAN, lambda x, y: (x @ y.t()).amax(1).clamp(min=0)) == 6
 
 
 ATTENTION = source(
