@@ -55,7 +55,8 @@ def draw_derived(source: str, origin: str, values: Values, seed: int) -> Drawn:
         return Drawn(redraw(live, values, seed), ())
     structure = structure_of(source, origin)
     if values is not Values.EXACT:
-        return _draw(live, structure, values, seed)
+        opposed = values is Values.NEGATIVE_MEAN and tracing.adds_up_products(source, origin)
+        return _draw(live, structure, values, seed, opposed=opposed)
     constants = tracing.find_constants(source, origin)
     halves = halves_behind(constants)
     as_often = len(halves) // max(1, len(constants)) + 1
@@ -72,9 +73,20 @@ def _meets_exactly(live: Live) -> bool:
 
 
 def _draw(
-    live: Live, structure: Mapping[str, InputStructure], values: Values, seed: int, constants: Sequence[float] = ()
+    live: Live,
+    structure: Mapping[str, InputStructure],
+    values: Values,
+    seed: int,
+    constants: Sequence[float] = (),
+    *,
+    opposed: bool = False,
 ) -> Drawn:
-    """Draw the inputs within their structure; `constants` are numbers of the reference, for values that meet these."""
+    """Draw the inputs within their structure.
+
+    Args:
+        constants: numbers of the reference, for values that meet these.
+        opposed: every second floating input is far above zero where the others are far below: products are negative.
+    """
     generator = torch.Generator().manual_seed(seed + 3)
     tensors, stand_ins = dict(live.tensors), tuple(dict(live.tensors) for _ in range(_STAND_INS))
     floats = [name for name in structure if live.tensors[name].is_floating_point()]
@@ -92,8 +104,7 @@ def _draw(
             if values is Values.EXACT:
                 other = draw_exact(given, constants, generator)
             else:
-                opposed = values is Values.NEGATIVE_MEAN and floats.index(name) % 2 == 1  # products are negative
-                kind = Values.LARGE_MEAN if opposed else values
+                kind = Values.LARGE_MEAN if opposed and floats.index(name) % 2 == 1 else values
                 other = draw_adversarial(replace_special(given), kind, generator)
             drawn = choose(_kept_places(given, one), given, other)
             tensors[name] = widen(drawn).sort()[0].to(drawn.dtype) if one.ordered else drawn

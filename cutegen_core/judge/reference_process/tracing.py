@@ -49,6 +49,7 @@ from cutegen_core.judge.reference_process.modes.every_slice import EverySlice
 from cutegen_core.judge.reference_process.modes.in_other_words import InOtherWords
 from cutegen_core.judge.reference_process.modes.other_choices import is_open
 from cutegen_core.judge.reference_process.reduction import Cost, Forward, ForwardCall, LongForwardError
+from cutegen_core.records import operations
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
 from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
@@ -174,6 +175,12 @@ def find_constants(source: str, origin: str) -> tuple[float, ...]:
     given = (n for node in trace(source, origin).nodes for n in (*node.args, *node.kwargs.values()))
     numbers = {abs(float(n)) for n in given if isinstance(n, int | float) and abs(n) <= _MODERATE}
     return tuple(sign * n for n in sorted(numbers) for sign in (1.0, -1.0))
+
+
+@functools.lru_cache(maxsize=32)
+def adds_up_products(source: str, origin: str) -> bool:
+    """Return whether a reference adds up products."""
+    return any(operations.traits(node).flow in operations.PRODUCTS for node in trace(source, origin).nodes)
 
 
 def trace(source: str, origin: str) -> Graph:
