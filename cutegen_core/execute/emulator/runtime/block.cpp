@@ -50,9 +50,9 @@ uint32_t bytes_behind() {
 
 // In the instrumented build each access is checked; here is what shows of a write behind the end at any size.
 void check_behind_dynamic() {
-  uint32_t const size = emu_dynamic_smem_bytes();
+  uint32_t const size = emu_dynamic_smem_bytes(), behind = bytes_behind();
   auto const* const end = (const uint8_t*)DYNAMIC_BASE + size;
-  for (uint32_t i = 0; i < bytes_behind(); ++i)
+  for (uint32_t i = 0; i < behind; ++i)
     if (end[i] != FILLED)
       fail("MEMORY_ERROR", "out-of-bounds", "", "a thread of this block wrote byte %u of dynamic shared memory, of which the launch has %u",
            size + i, size);

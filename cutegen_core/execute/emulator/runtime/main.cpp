@@ -190,7 +190,8 @@ void run_one(int launch) {
 void prepare() {
   shared = (Shared*)mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   bank_counts = shared->banks;
-  stop = &shared->stop, met = &shared->met, approximate = &shared->approximate, parted = &shared->parted, grid = &shared->grid, cluster = &shared->cluster;
+  stop = &shared->stop, met = &shared->met, approximate = &shared->approximate, parted = &shared->parted;
+  grid = &shared->grid, cluster = &shared->cluster;
   map_buffers();
   void* const dynamic = mmap((void*)DYNAMIC_BASE, DYNAMIC_BYTES, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
