@@ -38,13 +38,15 @@ SMALL, LARGE = (Workload(f"size {n}", WorkloadRole.EMULATOR, {"size": n}) for n 
 OWN = Workload("own", WorkloadRole.BENCHMARK, {"size": 5000})
 
 
+def evaluator_of(shared, name, source, workloads):
+    problem = Problem(name, name, source, "here", workloads)
+    judges = shared.reference(problem), shared.executor, shared.compiler(), choose_device("sm_90a")
+    return Evaluator(problem, *judges, keep=lambda _: "kept")
+
+
 @pytest.fixture(scope="module")
 def evaluator(shared):
-    problem = Problem("single", "single", SINGLE, "here", (SMALL, LARGE, OWN))
-    reference = shared.reference(problem)
-    return Evaluator(
-        problem, reference, shared.executor, shared.compiler(), choose_device("sm_90a"), keep=lambda _: "kept"
-    )  # fmt: skip
+    return evaluator_of(shared, "single", SINGLE, (SMALL, LARGE, OWN))
 
 
 def two_launches(source):
@@ -77,9 +79,8 @@ def test_a_trial_says_that_its_file_widens_the_tolerance(shared):
         "relu(x)\n\n", "relu(x) + 0.01\n\n"
     )
     for source, marked in ((wide, True), (wide.replace(" + 0.01", ""), False)):
-        problem = Problem("wide", "wide", source, "here", (SMALL, OWN))
-        judges = shared.reference(problem), shared.executor, shared.compiler(), choose_device("sm_90a")
-        found = Evaluator(problem, *judges, keep=lambda _: "kept").evaluate(Candidate(OFF, Author.PERSON, None), seed=1)
+        wide_evaluator = evaluator_of(shared, "wide", source, (SMALL, OWN))
+        found = wide_evaluator.evaluate(Candidate(OFF, Author.PERSON, None), seed=1)
         assert found.passed is marked, "the file lets a wrong kernel pass, and an exact one does not"
         assert (Mark.WIDE_TOLERANCE in found.marks) is marked
         told = [remark.text for section in proof(found) for remark in section.remarks]
@@ -147,9 +148,7 @@ def test_code_of_long_rows_alone_meets_numbers_far_below_zero(shared):
     source = ROW_MAXIMA.replace("if x.dtype is torch.float64:", "if False:")
     small, own = ({"rows": 4, "dim": 61}, {"rows": 8, "dim": 4096})
     workloads = (Workload("small", WorkloadRole.EMULATOR, small), Workload("own", WorkloadRole.BENCHMARK, own))
-    problem = Problem("rows", "rows", source, "here", workloads)
-    judges = shared.reference(problem), shared.executor, shared.compiler(), choose_device("sm_90a")
-    trial = Evaluator(problem, *judges, keep=lambda _: "kept").evaluate(
+    trial = evaluator_of(shared, "rows", source, workloads).evaluate(
         Candidate(LONG_ROWS_BEGIN_AT_A_NUMBER, Author.PERSON, None), seed=1
     )
     assert trial.status is Status.INCORRECT_NUMERICAL, trial.message
@@ -217,11 +216,7 @@ def test_what_a_run_near_the_benchmark_took_bounds_those_that_follow(shared, mon
         Workload("small", WorkloadRole.EMULATOR, {"rows": 10, "cols": 10}),
         Workload("large", WorkloadRole.BENCHMARK, {"rows": 4096, "cols": 4096}),
     )
-    problem = Problem("meets", "meets", source, "here", workloads)
-    judges = shared.reference(problem), shared.executor, shared.compiler(), choose_device("sm_90a")
-    found = Evaluator(problem, *judges, keep=lambda _: "kept").evaluate(
-        Candidate(MEETS, Author.PERSON, None), seed=1
-    )  # fmt: skip
+    found = evaluator_of(shared, "meets", source, workloads).evaluate(Candidate(MEETS, Author.PERSON, None), seed=1)
     assert found.passed, found.message
     near = dict.fromkeys(
         verdict.workload.partition(" at ")[2].partition(", dom")[0]
@@ -308,12 +303,7 @@ def test_sizes_in_which_several_ladders_end_run_once(shared, monkeypatch):
         Workload(f"{n}", role, dict.fromkeys("abcd", n))
         for n, role in ((10, WorkloadRole.EMULATOR), (640, WorkloadRole.BENCHMARK))
     )
-    problem = Problem("four", "four", source, "here", workloads)
-    evaluator = Evaluator(
-        problem, shared.reference(problem), shared.executor, shared.compiler(), choose_device("sm_90a"),
-        keep=lambda _: "kept",
-    )  # fmt: skip
-    found = evaluator.evaluate(Candidate(RELU, Author.PERSON, None), seed=1)
+    found = evaluator_of(shared, "four", source, workloads).evaluate(Candidate(RELU, Author.PERSON, None), seed=1)
     assert found.passed, found.message
     near = [verdict.workload for verdict in found.correctness.verdicts if verdict.workload.startswith("640 at")]
     assert near

@@ -90,6 +90,7 @@ def _draw(
     generator = torch.Generator().manual_seed(seed + 3)
     tensors, stand_ins = dict(live.tensors), tuple(dict(live.tensors) for _ in range(_STAND_INS))
     floats = [name for name in structure if live.tensors[name].is_floating_point()]
+    far_above = floats[1::2] if opposed else []
     for name, one in structure.items():
         given = live.tensors[name]
         if one.repeats:
@@ -104,7 +105,7 @@ def _draw(
             if values is Values.EXACT:
                 other = draw_exact(given, constants, generator)
             else:
-                kind = Values.LARGE_MEAN if opposed and floats.index(name) % 2 == 1 else values
+                kind = Values.LARGE_MEAN if name in far_above else values
                 other = draw_adversarial(replace_special(given), kind, generator)
             drawn = choose(_kept_places(given, one), given, other)
             tensors[name] = widen(drawn).sort()[0].to(drawn.dtype) if one.ordered else drawn

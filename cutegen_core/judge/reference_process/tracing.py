@@ -177,12 +177,12 @@ def find_constants(source: str, origin: str) -> tuple[float, ...]:
     return tuple(sign * n for n in sorted(numbers) for sign in (1.0, -1.0))
 
 
-@functools.lru_cache(maxsize=32)
 def adds_up_products(source: str, origin: str) -> bool:
     """Return whether a reference adds up products."""
     return any(operations.traits(node).flow in operations.PRODUCTS for node in trace(source, origin).nodes)
 
 
+@functools.lru_cache(maxsize=8)
 def trace(source: str, origin: str) -> Graph:
     """Trace a reference; return a graph without nodes but with the reason if tracing fails."""
     with fake_tensors():

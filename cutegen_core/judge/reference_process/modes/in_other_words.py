@@ -157,10 +157,10 @@ def _on_lists() -> Mapping[Callable[..., object], Callable[..., tuple[Tensor, ..
 _DIFFERENT: Mapping[str, Callable[..., Tensor]] = {
     "norm": torch.linalg.vector_norm,
     "max": torch.amax,
-    "addcdiv": lambda x, a, b, value=1: x.addcdiv(a, b, value=value),
-    "addcdiv_": lambda x, a, b, value=1: x.addcdiv_(a, b, value=value),
-    "addcmul": lambda x, a, b, value=1: x.addcmul(a, b, value=value),
-    "addcmul_": lambda x, a, b, value=1: x.addcmul_(a, b, value=value),
+    **{
+        name: lambda x, a, b, value=1, name=name: getattr(x, name)(a, b, value=value)
+        for name in ("addcdiv", "addcdiv_", "addcmul", "addcmul_")
+    },
     **{
         name: lambda x, other, clamp=clamp: getattr(x, clamp)(other)
         for name, clamp in (
