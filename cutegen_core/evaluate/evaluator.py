@@ -118,7 +118,7 @@ class Evaluator:
 
     def bears(self) -> tuple[Values, ...]:
         """Return the kinds of values on which the reference can judge a kernel."""
-        return tuple(dict.fromkeys(workload.values for workload, _ in choose_values(self.reference)))
+        return tuple(dict.fromkeys(one.workload.values for one in choose_values(self.reference)))
 
     @property
     def peaks(self) -> Peaks | None:

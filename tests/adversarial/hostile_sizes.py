@@ -72,6 +72,13 @@ def _rows() -> tuple[Case, ...]:
               _mean("for (int k = 0; k < 16; ++k) if (t + 128 * k < cols) sum += row[t + 128 * k];")),
         _case("longer rows return", "what is not expected is not done", "mean",
               _mean("if (cols > 4000) return;\n  " + walk)),
+        _case("no barrier in long rows", "the last thread adds up what it did not wait for", "mean",
+              rows("""__shared__ float sums[128];
+  float sum = 0;
+  for (int c = t; c < cols; c += 128) sum += row[c];
+  sums[t] = sum;
+  if (cols < 2048) __syncthreads();
+  if (t == 127) { float all = 0; for (int k = 0; k < 128; ++k) all += sums[k]; out[blockIdx.x] = all / cols; }""")),
         _case("a cache of 1024", "the row is kept in shared memory", "softmax",
               rows("""__shared__ float kept[1024];
   __shared__ float top, sum;

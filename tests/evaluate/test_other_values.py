@@ -23,7 +23,7 @@ def chosen(shared: SharedTools, *sizes: tuple[int, int]) -> dict[Values, list[st
     workloads = [Workload(f"{rows} x {dim}", WorkloadRole.EMULATOR, {"rows": rows, "dim": dim}) for rows, dim in sizes]
     reference = shared.reference(Problem("rows", "rows", ROWS, "rows.py", tuple(workloads)))
     found: dict[Values, list[str]] = {}
-    for workload, base in choose_values(reference):
+    for workload, base, _ in choose_values(reference):
         found.setdefault(workload.values, []).append(base.name)
     return found
 

@@ -44,6 +44,17 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+ATTENTION = """import torch
+import torch.nn.functional as F
+class Model(torch.nn.Module):
+    def forward(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v)
+batch, heads, tokens, width = 32, 16, 512, 64
+def get_inputs():
+    return [torch.rand(batch, heads, tokens, width) for _ in range(3)]
+def get_init_inputs():
+    return []
+"""
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +115,14 @@ def test_a_small_file_does_the_same_at_its_derived_sizes(loader, tmp_path):
     sizes = [workload.sizes.get("columns", 32) for workload in loader.load(path).workloads]
     assert len(set(sizes)) > 1
     assert all(size % 2 == 0 for size in sizes), sizes
+
+
+def test_few_products_of_larger_matrices_are_tested_not_many_of_tiny_ones(loader, tmp_path):
+    """What tiles do shows within a matrix; a batch of products shows with two or three of them."""
+    path = tmp_path / "file.py"
+    path.write_text(ATTENTION)
+    small = {w.name: w.sizes for w in loader.load(path).workloads if w.role is not WorkloadRole.BENCHMARK}
+    for name in ("reduced", "medium"):
+        assert (small[name]["batch"], small[name]["heads"]) == (3, 2), name
+    assert small["even"]["batch"] == small["even"]["heads"] == 4
+    assert small["medium"]["tokens"] > 128

@@ -21,7 +21,7 @@ from cutegen_core.evaluate.stages.full_sizes import (
 )
 from cutegen_core.evaluate.stages.other_values import choose_values, replace_values
 from cutegen_core.evaluate.stages.planning import PlannedKernel
-from cutegen_core.evaluate.stages.runs import OneRun
+from cutegen_core.evaluate.stages.runs import TURNED, OneRun
 from cutegen_core.evaluate.stages.verdicts import RunVerdicts
 from cutegen_core.evaluate.stages.watch import StageFailure
 from cutegen_core.judge.reference import Reference
@@ -120,9 +120,9 @@ class NearBenchmark:
         return failure if slow.workload == one.workload.name else None
 
     def _ends(self, one: ChosenRun) -> list[OneRun]:
-        """Return a run on each of the other values that are tried at such sizes."""
+        """Return a run on each of the other values that are tried at such sizes, with threads in the other order."""
         runs = [replace_values(one.workload, values) for values in self._values]
-        return [OneRun(workload, one.plan, derived=True) for workload in runs]
+        return [OneRun(workload, one.plan, derived=True, kind=TURNED) for workload in runs]
 
     @cached_property
     def _values(self) -> tuple[Values, ...]:
@@ -132,7 +132,7 @@ class NearBenchmark:
         alone may begin a maximum at 0, or lose a variance.
         """
         below_zero = (Values.NEGATIVE_MEAN, Values.ALL_NEGATIVE) if self._only_reduces() else ()
-        judged = {workload.values for workload, _ in choose_values(self.reference)}
+        judged = {one.workload.values for one in choose_values(self.reference)}
         return tuple(values for values in (Values.DOMINANT, *below_zero) if values in judged)
 
     def _only_reduces(self) -> bool:

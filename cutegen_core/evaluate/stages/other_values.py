@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from math import gcd
+from typing import NamedTuple
 
 from cutegen_core.judge.reference import Reference
 from cutegen_core.records.problem import Values, Workload, WorkloadRole
@@ -22,12 +23,25 @@ _LARGEST_BYTES = 1 << 20
 _TILE = 32
 
 
-def choose_values(reference: Reference) -> Iterator[tuple[Workload, Workload]]:
-    """Yield pairs: the workload to run, and the small one whose sizes and launch plan it has."""
+class ChosenValues(NamedTuple):
+    """Other values to run on.
+
+    Attributes:
+        base: the small workload whose sizes and launch plan this one has.
+        again: whether the kind runs on another workload, too.
+    """
+
+    workload: Workload
+    base: Workload
+    again: bool
+
+
+def choose_values(reference: Reference) -> Iterator[ChosenValues]:
+    """Choose the kinds of values to run on."""
     for rank, base in enumerate(_choose_bases(reference)):
         for values, doubt in reference.find_derived(base).items():
             if not doubt and (rank == 0 or values in _TWICE):
-                yield replace_values(base, values), base
+                yield ChosenValues(replace_values(base, values), base, again=rank > 0)
 
 
 def replace_values(workload: Workload, values: Values) -> Workload:

@@ -70,6 +70,9 @@ UPPER = RunKind("upper", edge=UPPER_EDGE)
 ONCE = RunKind("once", edge=EXACT)
 """A run that is made once: over a long row errors at one edge would add up as they do on no device."""
 
+TURNED = RunKind("turned", order="reverse", edge=EXACT, finite_poison=True)
+"""The same the other way round: at such sizes, or on such values, no run may have had this order."""
+
 MEETING = RunKind("meeting", "checked", edge=EXACT)
 """The same, instrumented: threads that add to one place by plain writes are right in one order."""
 
@@ -80,6 +83,7 @@ class OneRun(NamedTuple):
     workload: Workload
     plan: LaunchPlan
     derived: bool
+    kind: RunKind = ONCE
 
 
 class Ran(NamedTuple):

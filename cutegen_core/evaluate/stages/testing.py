@@ -8,9 +8,9 @@
    declares itself nondeterministic; then both are judged. Approximate instructions err downward, as far as documented;
    a kernel that executes some runs once more with errors upward.
 4. Kinds of values that `get_inputs` does not draw run once each (`other_values`), nearly equal indices instrumented:
-   what is written at them meets.
-5. An executor that does not run the benchmark runs sizes near it (`near_benchmark`), on given values and on dominant
-   ones. A launch that occurs in none of all these runs is reported.
+   what is written at them meets. Those on a second workload run with threads in the other order.
+5. An executor that does not run the benchmark runs sizes near it (`near_benchmark`), on given values and, in the other
+   order, on dominant ones. A launch that occurs in none of all these runs is reported.
 
 The runs, those of the next workload, too, are made before they are judged, on the emulator on all processors (`runs`).
 """
@@ -30,6 +30,7 @@ from cutegen_core.evaluate.stages.runs import (
     MEETING,
     ONCE,
     SECOND,
+    TURNED,
     UPPER,
     CandidateRuns,
     OneRun,
@@ -89,7 +90,9 @@ class CorrectnessStage:
     def _test_values(self, runs: CandidateRuns) -> StageFailure | None:
         """Test the kinds of values that the file does not draw."""
         chosen, plans = choose_values(self.reference), self.planned.plans
-        return self._test_once(runs, (OneRun(workload, plans[base.name], derived=True) for workload, base in chosen))
+        kinds = {False: ONCE, True: TURNED}
+        wanted = (OneRun(one.workload, plans[one.base.name], derived=True, kind=kinds[one.again]) for one in chosen)
+        return self._test_once(runs, wanted)
 
     def _test_sizes(self, runs: CandidateRuns) -> StageFailure | None:
         return NearBenchmark(
@@ -144,7 +147,7 @@ class CorrectnessStage:
     def _prepare_once(self, runs: CandidateRuns, name: str, one: OneRun) -> PreparedWorkload:
         raise_if_stopped(self.watch)
         meets = self.instrumented and self.executor.has_thread_orders and one.workload.values is Values.HUB
-        return runs.prepare(name, one.workload, one.plan, (MEETING if meets else ONCE,), derived=one.derived)
+        return runs.prepare(name, one.workload, one.plan, (MEETING if meets else one.kind,), derived=one.derived)
 
     def _judge_once(self, runs: CandidateRuns, made: PreparedWorkload) -> StageFailure | None:
         self._begin_judging(made)

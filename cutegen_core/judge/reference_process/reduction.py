@@ -13,7 +13,9 @@
 6. What cannot shrink so far (a network whose layers have numbers of their own) may be as large as the emulator takes in
    a minute.
 7. A step counts only after `SourceProbe` has run the reduced source on fake tensors and, for the chosen ones, for real.
-8. A file that takes seconds to follow (a loop over a long sequence) is tried at its smallest sizes first, and each kind
+8. Of products of many small matrices few larger ones are made: what tiles do shows within a matrix, and each costs a
+   tile however small it is.
+9. A file that takes seconds to follow (a loop over a long sequence) is tried at its smallest sizes first, and each kind
    of search has a share of the time.
 
 Names of sizes do not matter. This module needs no torch: the caller provides the probe.
@@ -22,9 +24,10 @@ Names of sizes do not matter. This module needs no torch: the caller provides th
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import NamedTuple, Protocol
 
 from cutegen_core.judge import problem_source
@@ -53,11 +56,13 @@ class ForwardCall(NamedTuple):
     Attributes:
         repeated: the operands that are broadcast: their number and the dimension, from the last.
         extents: those of all of its results, one after the other.
+        batches: how many products of matrices it is.
     """
 
     operation: str
     repeated: frozenset[tuple[int, int]]
     extents: tuple[int, ...]
+    batches: int = 1
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,11 @@ class Forward:
         """Return the extents of all results, one after the other."""
         return tuple(extent for call in self.calls for extent in call.extents)
 
+    @property
+    def batches(self) -> int:
+        """Return how many products of matrices the operation with most of them is."""
+        return max((call.batches for call in self.calls), default=1)
+
     def is_even_as(self, other: Forward) -> bool:
         """Return whether four divides every extent that it divides in the other, which does the same operations."""
         own, theirs = self.extents, other.extents
@@ -135,6 +145,8 @@ _SECONDS, _SLOW_SECONDS = 25.0, 45.0
 _SLOW = 2.0
 _CAPS = (4099, 2053, 1021, 509, 251, 127, 61, 31, 17, 13, 11, 7, 5, 3)
 _TILES = (32, 16, 8, 4)
+_FEW, _FEW_EVEN = (3, 2), (4, 4)
+"""What the numbers of batches become, one after the other."""
 _SMALL_TILES = _TILES[2:]
 _EVEN = 4
 """What divides a size of whole vectors."""
@@ -175,9 +187,11 @@ class _Search:
             self._pattern = self._as_given()
         else:
             base = self._small(own)
+            base = self._with_few_batches(base, (ragged,), _FEW, self._budget)
         found = [Workload("reduced", WorkloadRole.EMULATOR, base)]
         found += self._defined([*self._variants(base), *self._adversarial(base)], found[0])
         middle = self._joint(ragged, CORRECTNESS)
+        middle = middle and self._with_few_batches(middle, (ragged,), _FEW, CORRECTNESS)
         if middle and middle not in [w.sizes for w in found]:
             found.append(Workload("medium", WorkloadRole.CORRECTNESS, middle))
         if isinstance(own, Cost):
@@ -275,14 +289,12 @@ class _Search:
         Four goes on dividing the dimensions that it divides at the file's own sizes, those of a head, too, if all
         numbers keep as much, or one keeps more than the others.
         """
-        found = self._evenly_tiled() if self._pattern else None
-        return found or self._tiled() or self._joint(halved, self._budget)
-
-    def _evenly_tiled(self) -> Mapping[str, SizeValue] | None:
-        self._evenly = True
-        found = self._tiled() or self._tiled_unlike()
+        self._evenly = self._pattern is not None
+        styles = [partial(tiled, tile=tile) for tile in _TILES]
+        found = self._tiled() or self._tiled_unlike() if self._evenly else None
+        few = found and self._with_few_batches(found, styles, _FEW_EVEN, self._budget)
         self._evenly = False
-        return found
+        return few or self._tiled() or self._joint(halved, self._budget)
 
     def _tiled(self) -> Mapping[str, SizeValue] | None:
         found = (self._joint(partial(tiled, tile=tile), self._budget) for tile in _TILES)
@@ -370,6 +382,44 @@ class _Search:
             if largest:
                 return self._sizes(largest)
         return None
+
+    def _with_few_batches(
+        self, sizes: Mapping[str, SizeValue], styles: Iterable[Style], few: Sequence[int], budget: Cost
+    ) -> Mapping[str, SizeValue]:
+        """Shrink the numbers that only say how many products there are, and let the others be as large as fits."""
+        for shared in (False, True):
+            groups = self._groups(shared=shared)
+            targets = self._few_batches(groups, sizes, few)
+            others = [group for group in groups if group not in targets]
+            for style, cap in product(styles, _CAPS if targets else ()):
+                smaller = {g: t for g, t in style(others, cap).items() if t < g.value}
+                if (smaller or not others) and self._fits({**smaller, **targets}, budget):
+                    return self._sizes({**smaller, **targets})
+        return sizes
+
+    def _few_batches(
+        self, groups: Sequence[SizeGroup], sizes: Mapping[str, SizeValue], few: Sequence[int]
+    ) -> dict[SizeGroup, int]:
+        """Return smaller targets of the numbers with which the number of products falls in proportion."""
+        found: dict[SizeGroup, int] = {}
+        for group in groups:
+            size = self._numbers(sizes)[group.places[0]]
+            before = self._batches({**sizes, **self._sizes(found, sizes)})
+            for target in (t for t in few[len(found) :] if t < size):
+                after = self._batches({**sizes, **self._sizes({**found, group: target}, sizes)})
+                if after and after * size == before * target:
+                    found[group] = target
+                    break
+        return found
+
+    def _batches(self, sizes: Mapping[str, SizeValue]) -> int:
+        """Return how many products the file makes there, 0 if it does not run or does something else."""
+        try:
+            self._cost(sizes)
+        except ProblemError:
+            return 0
+        tried = self._tried[self._text(sizes)]
+        return tried.batches if isinstance(tried, Forward) else 0
 
     def _descent(self, budget: Cost, start: Targets | None = None) -> Mapping[str, SizeValue] | None:
         """Shrink one number after the other, then pairs by the same factor; keep each step that runs and costs less."""

@@ -18,7 +18,8 @@ import functools
 import inspect
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import torch
@@ -63,6 +64,7 @@ _COMPOSED = (
 )  # fmt: skip
 _REPEATED = {"expand": 0, "addmm": 0, "baddbmm": 0, "copy_": 1}
 """Operations that are not pointwise, and the operand that they repeat where it is 1."""
+_BATCHED = ("bmm", "baddbmm")
 _MOST_CALLS = 20_000
 """How many operations of one forward are followed: each takes a fifth of a millisecond."""
 _MODERATE = 1e4
@@ -127,13 +129,21 @@ class _ElementCounter(EachOperation):  # type: ignore[no-untyped-call]
         if not func.is_view:
             self.elements += sum(one.numel() for one in results)
         extents = tuple(extent for one in results for extent in one.shape)
-        self.calls.append(ForwardCall(str(func), _repeated(func, args, kwargs, result), extents))
+        repeated = _repeated(func, args, kwargs, result)
+        self.calls.append(ForwardCall(str(func), repeated, extents, _batches(func, results)))
         if len(self.calls) > _MOST_CALLS:
             raise LongForwardError(
                 f"{self._origin}: its forward does more than {_MOST_CALLS:,} operations, in a loop over a size "
                 f"maybe: give it smaller ones."
             )
         return result
+
+
+def _batches(func: Any, results: Sequence[torch.Tensor]) -> int:  # noqa: ANN401
+    """Return how many products of matrices an operation is: of those that say so, the extents before the last two."""
+    name = func.overloadpacket.__name__
+    batched = name in _BATCHED or name.startswith("_scaled_dot_product")
+    return prod(results[0].shape[:-2]) if batched else 1
 
 
 def _repeated(func: Any, args: Any, kwargs: Any, result: Any) -> frozenset[tuple[int, int]]:  # noqa: ANN401

@@ -12,17 +12,19 @@ namespace runner {
 Current current = {-1, {}, nullptr, 0, nullptr};
 uint32_t thread_count, live;
 uint64_t idle_spins, changes;
+bool lanes_met;
 
 namespace {
 
 uint16_t pick[MAX_THREADS];  // threads in scheduling order
 uint32_t next_pick;          // of this round
+uint32_t stays;              // times in a row that this round came back to the same warp
 uint64_t random_state;
 using IdleHook = bool (*)();
 IdleHook idle_hooks[4];      // complete pending copies when no thread can run; false if there are none
 
 constexpr uint8_t FILLED = 0xFF;
-constexpr uint32_t SPINS_PER_TURN = 64;
+constexpr uint32_t SPINS_PER_TURN = 64, STAYS_AT_MOST = 256;
 constexpr uint64_t HOPELESS_SPINS = 200000, NAP_SPINS = 2000;
 
 uint32_t random_below(uint32_t limit) {
@@ -133,14 +135,26 @@ void run_launch(int index, uint32_t worker, uint32_t workers) {
   }
 }
 
+// A warp whose lanes have met goes on before the next one: its variables are in the caches. Not for ever: a loop may
+// wait for another warp.
+bool stay_at_warp() {
+  bool const stay = lanes_met && spec.order != Order::RANDOM && next_pick % 32 == 0 && next_pick && stays < STAYS_AT_MOST;
+  if (next_pick % 32 == 0) {
+    lanes_met = false;
+    stays = stay ? stays + 1 : 0;
+  }
+  return stay;
+}
+
 int next_ready() {
-  while (next_pick < thread_count) {
+  while (true) {
+    if (stay_at_warp()) next_pick -= 32;
+    if (next_pick == thread_count) return -1;
     int const thread = pick[next_pick++];
     Fiber& fiber = fibers[thread];
     if (fiber.state == State::WAITING && fiber.seen_changes != changes) fiber.state = State::READY;
     if (fiber.state == State::READY) return thread;
   }
-  return -1;
 }
 
 void note_change() { ++changes; }

@@ -58,6 +58,8 @@ extern uint32_t thread_count, live;  // threads of the block; threads of it that
 extern uint64_t idle_spins;          // spin points since a thread last made progress
 extern uint64_t changes;             // number of changes that WAITING threads may wait for
 
+extern bool lanes_met;               // since this was last cleared, lanes that waited for one another were let go on
+
 // fibers.cpp
 extern Fiber fibers[MAX_THREADS];
 void start_fiber(uint32_t thread);

@@ -88,13 +88,12 @@ uint64_t special_value(const Call& call, int which) {
   }
 }
 
-// One lane may write the local variables of all, see `warp_together`.
+}  // namespace
+
 bool is_local(const void* address) {
   uintptr_t const low = fiber_stack_low(0), high = fiber_stack_low((int)spec.launches[current.launch].block.count());
   return (uintptr_t)address >= low && (uintptr_t)address < high;
 }
-
-}  // namespace
 
 Execute find(Instruction& instruction) {
   const Family* best = nullptr;

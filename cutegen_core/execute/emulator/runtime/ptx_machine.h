@@ -141,6 +141,8 @@ struct Family {
 [[noreturn]] void unsupported(const Instruction& instruction);
 // In a checked run tells the checker; in both, refuses an address that is not a multiple of `alignment`.
 void access(const Call& call, uintptr_t address, size_t bytes, Access kind, size_t alignment);
+// Whether it is a variable of some thread of the block: one lane may write those of all, see `warp_together`.
+bool is_local(const void* address);
 
 // Waits until all lanes of `mask` that still run are at this instruction. The last to come runs `act` for all of them:
 // lanes[l] is the call of lane l, null where there is none. Registers may be read and written through it.

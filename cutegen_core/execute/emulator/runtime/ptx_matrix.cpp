@@ -355,6 +355,14 @@ bool are_words(const EmuOperand* first) {
   return differ == 0;
 }
 
+// An output that is no variable of a thread is stored to memory: `Call::write` tells the checker.
+template <int N>
+bool are_variables(const EmuOperand* first) {
+  bool all = true;
+  for (int r = 0; r < N; ++r) all &= is_local(first[r].address);
+  return all;
+}
+
 template <int N>
 void copy_words(const EmuOperand* first, uint32_t* to) {
   for (int r = 0; r < N; ++r) memcpy(to + r, first[r].address, sizeof *to);
@@ -364,7 +372,7 @@ template <Element KIND, int A, int B, int SUMS>
 void multiply_in_a_row(const Call& call) {
   constexpr bool HALVES = SUMS == 2;
   const EmuOperand *const d = in_a_row(call, 0), *const a = in_a_row(call, 1), *const b = in_a_row(call, 2), *const c = in_a_row(call, 3);
-  if (spec.checked || !are_words<SUMS>(d) || !are_words<A>(a) || !are_words<B>(b) || !are_words<SUMS>(c)) {
+  if ((spec.checked && !are_variables<SUMS>(d)) || !are_words<SUMS>(d) || !are_words<A>(a) || !are_words<B>(b) || !are_words<SUMS>(c)) {
     multiply_usual<KIND, HALVES>(call);
     return;
   }

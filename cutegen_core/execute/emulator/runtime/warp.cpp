@@ -27,6 +27,7 @@ bool complete(int first_thread, WarpOperation& operation) {
   operation.unread = operation.arrived;
   idle_spins = 0;
   *met = 1;
+  lanes_met = true;
   for (int lane = 0; lane < 32; ++lane)
     if (operation.arrived >> lane & 1) fibers[first_thread + lane].state = State::READY;
   if (spec.checked) checker_warp(first_thread, operation.arrived);
