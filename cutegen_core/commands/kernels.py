@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 
 from cutegen_core.commands.checking import read_kernel
@@ -20,7 +22,7 @@ def list_problems(arguments: argparse.Namespace) -> int:
     if arguments.lint is not None:
         return lint_command.lint(arguments)
     listing = library.load_path(Path(arguments.path), _say) if arguments.path else library.list_known()
-    covered = _covered(listing) if arguments.playbook else [None] * len(listing.entries)
+    covered = _covered(listing) if arguments.playbook else repeat(None, listing.total)
     if arguments.json:
         found = [
             {**problem_json(entry), **({"playbook": known._asdict()} if known else {})}
@@ -28,24 +30,24 @@ def list_problems(arguments: argparse.Namespace) -> int:
         ]
         print_json({"loaded": listing.loaded, "total": listing.total, "problems": found})
         return 0
+    recognised = 0
     for entry, known in zip(listing.entries, covered, strict=True):
         title = entry.problem.title if entry.problem else f"cannot be loaded: {entry.error}"
-        print(f"{entry.name:32} {_coverage_line(known) if known else title}")
+        print(f"{entry.name:32} {_coverage_line(known) if known else title}", flush=True)
+        recognised += bool(known and known.kernels)
     print(f"{listing.loaded} of {listing.total} loaded")
     if arguments.playbook:
-        print(f"the playbook knows {sum(bool(known and known.kernels) for known in covered)} of {listing.loaded}")
+        print(f"the playbook knows {recognised} of {listing.loaded}")
     return 0
 
 
-def _covered(listing: library.FolderListing) -> list[Coverage | None]:
-    """Return what the playbook has for every entry, None for one that could not be loaded."""
+def _covered(listing: library.FolderListing) -> Iterator[Coverage | None]:
+    """Yield what the playbook has for every entry as soon as it is known, None for one that could not be loaded."""
     answers = ask_about_all([entry.problem for entry in listing.entries if entry.problem])
-    covered = []
     for position, entry in enumerate(listing.entries, 1):
         if entry.problem:
             _say(f"the playbook is asked, {position} of {listing.total}: {entry.name}")
-        covered.append(next(answers) if entry.problem else None)
-    return covered
+        yield next(answers) if entry.problem else None
 
 
 def _say(line: str) -> None:

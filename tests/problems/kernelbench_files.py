@@ -15,7 +15,25 @@ def _file(model: str, sizes: str, inputs: str, init: str = "", head: str = "") -
     )
 
 
+ROTARY_COMPLEX = """import torch
+import torch.nn as nn
+class Model(nn.Module):
+    def __init__(self, dim, length):
+        super().__init__()
+        angles = torch.outer(torch.arange(length).float(), 10000.0 ** (-torch.arange(0, dim, 2).float() / dim))
+        self.freqs_cis = torch.polar(torch.ones_like(angles), angles)
+    def forward(self, x, turn):
+        pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
+        turned = torch.view_as_real(pairs * self.freqs_cis[None, :, None] * turn).flatten(3)
+        return turned.type_as(x)
+batch, length, heads, dim = 4, 2048, 32, 128
+def get_inputs():
+    return [torch.randn(batch, length, heads, dim), torch.randn(dim // 2, dtype=torch.complex64)]
+def get_init_inputs():
+    return [dim, length]
+"""
 GOOD = {
+    "rotary_complex": ROTARY_COMPLEX,
     "elementwise": _file(
         "def forward(self, x):\n    return F.hardswish(x) + torch.sin(x)",
         "batch_size = 4096\ndim = 393216",

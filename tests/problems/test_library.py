@@ -97,6 +97,16 @@ def test_the_own_size_is_kept_and_never_allocated(name, reference):
     assert inputs == ([] if graph.reason else [t.name for t in signature.inputs])
 
 
+def test_complex_tensors_are_given_as_their_real_and_imaginary_parts(reference):
+    opened = reference("rotary_complex")
+    (own,) = opened.problem.with_role(WorkloadRole.BENCHMARK)
+    given = {t.name: (t.dtype, t.shape) for t in opened.signature(own).inputs}
+    assert given["turn"] == ("float32", (64, 2))
+    assert given["freqs_cis"] == ("float32", (2048, 64, 2))
+    assert opened.graph(own).reason == ""
+    assert_judged(opened, opened.problem.workloads[0])
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_what_cannot_be_loaded_says_why(name, folder, loader):
     limits = loader._limits

@@ -141,6 +141,12 @@ def test_modelnew_finds_output_shapes_without_running_the_reference(case):
         new(torch.randn(7, 64, dtype=torch.float64))
 
 
+def test_modelnew_hands_its_kernel_the_parts_of_a_complex_tensor(case):
+    made, _ = case
+    given = torch.tensor([1 + 2j, 3 - 4j]).conj()
+    assert loaded(modelnew_file(made))["ModelNew"]._cutegen_real(given).tolist() == [[1, -2], [3, 4]]
+
+
 def test_the_plan_in_python_is_the_plan_of_the_kernel_file(case):
     made, signatures = case
     context = loaded(modelnew_file(made))

@@ -130,6 +130,10 @@ OTHERS = {
         "torch.diagonal(y.unflatten(1, (2, C // 2)), 1, 2, 0).sum(-1), torch.trace(x[:7])"
     ),
     "pairs turned": "torch.stack((x[:, ::2] * w[::2] - x[:, 1::2], x[:, ::2] + x[:, 1::2] * w[1::2]), -1).flatten(-2)",
+    "complex numbers": (
+        "torch.view_as_real(torch.view_as_complex(x.view(R, -1, 2)) * torch.polar(p, y)[:, : C // 2]).flatten(1), "
+        "torch.complex(x, y).abs(), (torch.exp(1j * x) / torch.complex(p + 1, y)).imag"
+    ),
     "the largest of a row": "x.topk(3), torch.softmax(y, 1).topk(2, 0, largest=False)[0]",
 }
 FORMS = {

@@ -54,6 +54,7 @@ class Live:
         states: contract name -> dotted name in the module, for parameters and buffers.
         spec: structure of `get_inputs()`'s result; `leaves` fill it, with a placeholder for each tensor.
         scalars: plain numbers of the module and of `get_inputs`.
+        complex_names: of the tensors that are complex in the module; here they are real, with a last dimension of two.
     """
 
     model: torch.nn.Module
@@ -64,6 +65,7 @@ class Live:
     spec: pytree.TreeSpec
     scalars: Mapping[str, int | float | bool]
     origin: str
+    complex_names: frozenset[str] = frozenset()
 
     def call(self, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """Run `forward` on these tensors and return its tensor outputs; errors of the file's code pass through.
@@ -71,6 +73,9 @@ class Live:
         Raises:
             ProblemError: it returns no tensor, or something else that should be compared.
         """
+        tensors = dict(tensors) | {
+            name: torch.view_as_complex(tensors[name].contiguous()) for name in self.complex_names
+        }
         args, kwargs = self.arguments(tensors)
         state = {dotted: tensors[name] for name, dotted in self.states.items()}
         with on_own_device() if torch.get_default_device().type == "cpu" else nullcontext():
@@ -173,7 +178,9 @@ def tensor_spec(name: str, tensor: torch.Tensor, role: TensorRole, origin: str) 
     dtype = dtype_name(tensor)
     if dtype not in ITEMSIZE or tensor.is_sparse or tensor.is_quantized:
         known = ", ".join(ITEMSIZE)
-        parts = " Give a complex tensor's real and imaginary parts (torch.view_as_real)." if tensor.is_complex() else ""
+        parts = (
+            " Return a complex tensor's real and imaginary parts (torch.view_as_real)." if tensor.is_complex() else ""
+        )
         raise ProblemError(f"{origin}: tensor {name} is {dtype} ({tensor.layout}); only dense {known} work.{parts}")
     if tensor.device.type not in ("cpu", "meta"):
         raise ProblemError(f"{origin}: tensor {name} is on {tensor.device}; leave the device to the workbench.")
@@ -225,21 +232,29 @@ def _live(model: torch.nn.Module, given: Any, origin: str) -> Live:  # noqa: ANN
     states: dict[str, str] = {}
     scalars: dict[str, int | float | bool] = {}
     placed: list[Any] = []
+    complex_names: set[str] = set()
     for wanted, leaf in zip(leaf_names(model, arguments), leaves, strict=True):
         placed.append(leaf)
         if isinstance(leaf, torch.Tensor):
             name = names.take(wanted)
             placed[-1] = _TensorPlace(name)
-            tensors[name], roles[name] = leaf.detach(), TensorRole.INPUT
+            tensors[name], roles[name] = _as_real(leaf.detach()), TensorRole.INPUT
+            complex_names.update([name] if leaf.is_complex() else [])
         elif isinstance(leaf, int | float):
             scalars[names.take(wanted)] = leaf
     for role, pairs in ((TensorRole.PARAMETER, model.named_parameters()), (TensorRole.BUFFER, model.named_buffers())):
         for dotted, tensor in pairs:
             name = names.take(dotted)
-            tensors[name], roles[name], states[name] = tensor.detach(), role, dotted
+            tensors[name], roles[name], states[name] = _as_real(tensor.detach()), role, dotted
+            complex_names.update([name] if tensor.is_complex() else [])
     for wanted, value in module_numbers(model):
         scalars.setdefault(names.find_free(wanted), value)
-    return Live(model, tensors, roles, states, tuple(placed), spec, scalars, origin)
+    return Live(model, tensors, roles, states, tuple(placed), spec, scalars, origin, frozenset(complex_names))
+
+
+def _as_real(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a complex tensor's real and imaginary parts, in a last dimension; others as they are."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
 
 def _leave_parameters() -> None:

@@ -15,11 +15,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from cutegen_core.judge.reference_process.modes.complex_numbers import call_on_parts
 from cutegen_core.judge.reference_process.modes.each_call import EachCall
 
 
 class InOtherWords(EachCall):
-    """Records what a function of `_OTHERWISE` makes of a call; the call itself where that is None.
+    """Records what a function of `_OTHERWISE`, or `call_on_parts`, makes of a call; the call itself where that is None.
 
     What a call writes to another tensor (`out=`) is computed, then copied there.
     """
@@ -30,6 +31,9 @@ class InOtherWords(EachCall):
             made = self.call(func, args, {name: value for name, value in kwargs.items() if name != "out"})
             if isinstance(made, Tensor) and made.shape == out.shape:
                 return out.copy_(made)
+        made = call_on_parts(func, args, kwargs)
+        if made is not None:
+            return made
         if func in _OTHERWISE:
             made = _OTHERWISE[func](*args, **kwargs)
             if made is not None:

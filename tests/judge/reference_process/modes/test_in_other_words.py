@@ -47,6 +47,12 @@ CALLS = {
     "torch._foreach_addcdiv([x], [y], torch._foreach_maximum([y], 0.1), value=-2.0)[0]": "_foreach_addcdiv",
     "torch.mul(x, y, out=torch.empty_like(x)) + 1": "empty_out",
     "torch._foreach_norm([x, y[0]])[1]": "_foreach_norm",
+    "torch.view_as_real(torch.view_as_complex(x.view(8, 8, 2)) * torch.polar(y[:, :8], x[:, 8:])).flatten(1)": "polar",
+    "(torch.complex(x, y) / torch.complex(y + 1, x)).abs()": "complex",
+    "torch.exp(1j * x).real - (x.to(torch.complex64) + 2j).conj().imag": "exp_complex",
+    "(torch.complex(x, y) @ torch.complex(y, x).t()).angle()": "angle",
+    "torch.stack((torch.complex(x, y), torch.complex(y, x).roll(1, 0) - 2), 1)[:, 1].sum(-1).imag": "complex",
+    "(2 / (torch.complex(x, y)[:, 2:] ** 2 * x[:, 2:])).chunk(2, 1)[0].square().reciprocal().abs()": "complex",
 }
 
 
@@ -72,3 +78,11 @@ def test_each_is_traced_as_known_operations_that_make_the_same(call: str, named:
     with InOtherWords():
         traced = make_fx(model, decomposition_table=tracing.compositions(), pre_dispatch=True)(x)
     torch.testing.assert_close(traced(x), model(x), equal_nan=True)
+
+
+def test_what_nobody_has_rules_for_is_named() -> None:
+    from cutegen_core.judge.reference_process import tracing
+
+    graph = tracing.trace(MODEL.format(call="torch.complex(x, y).sqrt().real"), "model.py")
+    assert "model.py:6" in graph.reason
+    assert "no rule for sqrt of complex numbers" in graph.reason
