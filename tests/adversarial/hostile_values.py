@@ -78,6 +78,10 @@ def _reductions() -> tuple[Case, ...]:
         _case("logsumexp without the largest", "exponentials of small numbers do not overflow", "logsumexp",
               rows("if (t == 0) { float sum = 0; for (int c = 0; c < cols; ++c) sum += expf(row[c]);\n"
                    "    out[blockIdx.x] = logf(sum); }")),
+        _case("the last of equal elements", "no two elements are equal", "argmax",
+              rows("if (t == 0) { int best = 0;\n"
+                   "    for (int c = 1; c < cols; ++c) if (row[c] >= row[best]) best = c;\n"
+                   "    out[blockIdx.x] = best; }").replace("float* out", "long* out")),
         _case("largest from 0", "some element is always positive", "rowmax",
               _row("if (t == 0) out[blockIdx.x] = top;", start="0.0f")),
         _case("largest from -1e30", "nothing is smaller", "rowmax",

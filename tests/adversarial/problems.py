@@ -127,6 +127,10 @@ PROBLEMS: Mapping[str, Problem] = {
         "unit", "Rows of length one", "x", "torch.nn.functional.normalize(x, dim=1)", "torch.randn(M, N)",
         _small("ragged", M=5, N=257), _big(M=1024, N=4096),
     ),
+    "argmax": _written(
+        "argmax", "Place of the largest of a row", "x", "torch.argmax(x, dim=1)", "torch.randn(M, N)",
+        _small("ragged", M=5, N=257), _big(M=1024, N=4096),
+    ),
     "logsumexp": _written(
         "logsumexp", "Logarithm of the sum of exponentials", "x", "torch.logsumexp(x, dim=1)", "torch.randn(M, N)",
         _small("ragged", M=5, N=257), _big(M=1024, N=4096),

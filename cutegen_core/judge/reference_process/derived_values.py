@@ -64,9 +64,9 @@ _DOMINATED = (Values.DOMINANT, Values.DOMINANT_ACROSS)
 _TIES = (Values.CONSTANT, Values.SPARSE, Values.SIGNED_ZEROS, Values.DENORMAL, Values.EXACT, *SPECIAL_VALUES)
 """Values of which the index of one of several elements is not defined: they are equal."""
 _TIED = "the index of one of several elements is not defined where they are equal, or NaN"
-_CHOOSERS = (
-    "arg", "sort", "topk", "max.", "min.", "max_pool", "mode", "median", "kthvalue", "unique", "cummax", "cummin",
-)  # fmt: skip
+_CHOOSERS = ("arg", "sort", "topk", "max_pool", "mode", "median", "kthvalue", "unique", "cummax", "cummin")
+_OF_FIRST = frozenset({"aten.argmax", "aten.argmin", "aten.max", "aten.min"})
+"""Operations of which the index is that of the first of equal elements."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,8 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
     bases = []
     for k, (declared, exact) in enumerate(zip(expected.declared, expected.exact, strict=True)):
         if not declared.is_floating_point():
-            tied = values in _TIES and _chooses(source, drawn.live.origin)
-            bases.append(Basis(None, doubt=_TIED if tied else _doubt_whole(declared, exact, rounded[k])))
+            doubt = _doubt_choice(drawn.live, values, source) or _doubt_whole(declared, exact, rounded[k])
+            bases.append(Basis(None, doubt="" if _has_first(drawn.live, values, source) else doubt))
             continue
         precision = _yardstick(declared, exact, [one[k] for one in (rounded, *again)], scales[k])
         precision = correctness.with_sum(
@@ -268,11 +268,25 @@ def _doubt_error(exact: torch.Tensor, precision: Precision) -> str:
     return ""
 
 
+def _doubt_choice(live: Live, values: Values, source: str) -> str:
+    """Return a doubt where the reference picks one of elements that are equal there, or does what no trace tells."""
+    choosers = _choosers(source, live.origin)
+    return _TIED if values in _TIES and (choosers is None or choosers) else ""
+
+
+def _has_first(live: Live, values: Values, source: str) -> bool:
+    """Return whether all that the reference picks is the first of equal elements, as PyTorch says, and none of these
+    is rounded before: whoever computes it, has the same."""
+    choosers = _choosers(source, live.origin)
+    return bool(choosers) and set(choosers or ()) <= _OF_FIRST and values is not Values.NAN and is_exact(live)
+
+
 @functools.lru_cache(maxsize=32)
-def _chooses(source: str, origin: str) -> bool:
-    """Return whether the reference picks one of several elements, or does what the trace does not tell."""
+def _choosers(source: str, origin: str) -> Sequence[str] | None:
+    """Return the operations of the reference that pick one of several elements; None where no trace tells."""
     nodes = tracing.trace(source, origin).nodes
-    return not nodes or any(word in node.op for node in nodes for word in _CHOOSERS)
+    known = {node.op for node in nodes}
+    return [op for op in known if op in _OF_FIRST or any(word in op for word in _CHOOSERS)] if nodes else None
 
 
 def _doubt_whole(declared: torch.Tensor, exact: torch.Tensor, rounded: torch.Tensor) -> str:

@@ -286,7 +286,10 @@ def test_what_is_wrong_only_there_is_found_and_the_reference_itself_is_right(for
     [
         ("torch.log(x.abs())", Values.CONSTANT, "NaN or Inf"),
         ("torch.sqrt(x)", Values.NEGATIVE_MEAN, "NaN or Inf"),
-        ("torch.argmax(x, 1)", Values.CONSTANT, "index of one of several"),
+        ("torch.softmax(x, 1).argmax(1)", Values.CONSTANT, "index of one of several"),
+        ("torch.argmax(x, 1)", Values.CONSTANT, ""),
+        ("torch.min(x, 0)[1]", Values.SIGNED_ZEROS, ""),
+        ("torch.topk(x, 2)[1]", Values.CONSTANT, "equal"),
         ("torch.sin(x)", Values.HUGE, "the reference error there"),
         ("(x * 1e6).round() * 1e-3", Values.WIDE, ""),
         ("x.to(torch.int32) / 4", Values.NAN, "cannot hold"),
