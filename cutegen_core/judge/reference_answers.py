@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from cutegen_core.judge.problem_source import SizeSlot, SizeValue
+from cutegen_core.judge.reference_process.forwards import Cost
 from cutegen_core.judge.reference_process.full_sizes import SizedRun
-from cutegen_core.judge.reference_process.reduction import Cost
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.machine.worker import Message
 from cutegen_core.records.errors import ProblemError

@@ -10,7 +10,7 @@ from cutegen_core.evaluate.stages.full_sizes import (
     limit_switches,
     limit_threads,
 )
-from cutegen_core.judge.reference_process.reduction import Cost
+from cutegen_core.judge.reference_process.forwards import Cost
 from cutegen_core.records.launch import Launch, LaunchPlan
 from cutegen_core.records.problem import Workload, WorkloadRole
 

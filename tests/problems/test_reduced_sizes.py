@@ -55,6 +55,18 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+SHARED_KEYS = """import torch
+import torch.nn.functional as F
+batch, heads, kv_heads, tokens, width = 32, 32, 8, 512, 64
+class Model(torch.nn.Module):
+    def forward(self, q, k, v):
+        k, v = (t.repeat_interleave(heads // kv_heads, 1) for t in (k, v))
+        return F.scaled_dot_product_attention(q, k, v)
+def get_inputs():
+    return [torch.rand(batch, n, tokens, width) for n in (heads, kv_heads, kv_heads)]
+def get_init_inputs():
+    return []
+"""
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +138,14 @@ def test_few_products_of_larger_matrices_are_tested_not_many_of_tiny_ones(loader
         assert (small[name]["batch"], small[name]["heads"]) == (3, 2), name
     assert small["even"]["batch"] == small["even"]["heads"] == 4
     assert small["medium"]["tokens"] > 128
+
+
+def test_heads_that_share_keys_go_on_doing_so(loader, tmp_path):
+    """Where each has its own, a kernel may take those of another."""
+    path = tmp_path / "file.py"
+    path.write_text(SHARED_KEYS)
+    small = [w for w in loader.load(path).workloads if w.role is not WorkloadRole.BENCHMARK and w.name != "smallest"]
+    assert {w.name for w in small} >= {"reduced", "medium"}
+    for workload in small:
+        assert workload.sizes.get("heads", 32) > 8, workload
+        assert workload.sizes["batch"] < 5, workload

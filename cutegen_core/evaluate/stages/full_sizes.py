@@ -21,8 +21,8 @@ from typing import NamedTuple
 from cutegen_core.evaluate.stages.planning import PlannedKernel
 from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.judge.reference import Reference
+from cutegen_core.judge.reference_process.forwards import Cost
 from cutegen_core.judge.reference_process.full_sizes import SizedRun
-from cutegen_core.judge.reference_process.reduction import Cost
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import Launch, LaunchPlan, ScalarArgument
 from cutegen_core.records.problem import Workload, WorkloadRole

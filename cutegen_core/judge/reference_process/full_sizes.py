@@ -24,7 +24,8 @@ from math import log2
 
 from cutegen_core.judge import problem_source
 from cutegen_core.judge.problem_source import SizeSlot, SizeValue
-from cutegen_core.judge.reference_process.reduction import Cost, SourceProbe
+from cutegen_core.judge.reference_process.forwards import Cost
+from cutegen_core.judge.reference_process.reduction import SourceProbe
 from cutegen_core.records.errors import ProblemError
 
 BUDGET = Cost(elements=4_200_000, flops=400_000_000)

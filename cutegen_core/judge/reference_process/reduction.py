@@ -9,7 +9,8 @@
 4. If no joint step works (a convolution needs its extent, heads must divide), shrink one number at a time, then two by
    the same factor, from the file's own sizes or the smallest that a joint step came to. If that is not enough, so do
    numbers inside of classes, where it makes the file cheaper.
-5. Only sizes count at which the file does the same operations and broadcasts nothing else, where there are such.
+5. Only sizes count at which the file does the same operations and broadcasts the same, where there are such: heads that
+   share keys go on doing so. The smallest ones may broadcast less.
 6. What cannot shrink so far (a network whose layers have numbers of their own) may be as large as the emulator takes in
    a minute.
 7. A step counts only after `SourceProbe` has run the reduced source on fake tensors and, for the chosen ones, for real.
@@ -24,15 +25,19 @@ Names of sizes do not matter. This module needs no torch: the caller provides th
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from cutegen_core.judge import problem_source
 from cutegen_core.judge.problem_source import SizeSlot, SizeValue
+from cutegen_core.judge.reference_process.forwards import EVEN, Cost, Forward, LongForwardError
 from cutegen_core.judge.reference_process.shrinking import (
+    RAGGED,
+    TILES,
+    WHOLE_TILES,
+    FewProducts,
     SizeGroup,
     SizePlace,
     Style,
@@ -49,78 +54,7 @@ from cutegen_core.judge.reference_process.shrinking import (
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Values, Workload, WorkloadRole
 
-
-class ForwardCall(NamedTuple):
-    """Holds one operation of a forward.
-
-    Attributes:
-        repeated: the operands that are broadcast: their number and the dimension, from the last.
-        extents: those of all of its results, one after the other.
-        batches: how many products of matrices it is.
-    """
-
-    operation: str
-    repeated: frozenset[tuple[int, int]]
-    extents: tuple[int, ...]
-    batches: int = 1
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Cost of one forward.
-
-    Attributes:
-        elements: of all inputs, parameters and operation results together.
-        flops: of products and convolutions.
-    """
-
-    elements: int
-    flops: int
-
-    @property
-    def total(self) -> int:
-        return self.elements + self.flops
-
-    def within(self, other: Cost) -> bool:
-        """Return whether this cost exceeds the other in nothing."""
-        return self.elements <= other.elements and self.flops <= other.flops
-
-
-class LongForwardError(ProblemError):
-    """The forward does more operations at the file's own sizes than can be followed."""
-
-
-@dataclass(frozen=True)
-class Forward:
-    """Holds what one forward does: its operations in order, their cost, and whether PyTorch leaves one a choice."""
-
-    cost: Cost
-    calls: tuple[ForwardCall, ...] = ()
-    chooses: bool = False
-
-    def does_as(self, other: Forward) -> bool:
-        """Return whether both do the same operations, and this one broadcasts nothing that the other does not."""
-        return len(self.calls) == len(other.calls) and all(
-            a.operation == b.operation and a.repeated <= b.repeated
-            for a, b in zip(self.calls, other.calls, strict=True)
-        )
-
-    @property
-    def extents(self) -> tuple[int, ...]:
-        """Return the extents of all results, one after the other."""
-        return tuple(extent for call in self.calls for extent in call.extents)
-
-    @property
-    def batches(self) -> int:
-        """Return how many products of matrices the operation with most of them is."""
-        return max((call.batches for call in self.calls), default=1)
-
-    def is_even_as(self, other: Forward) -> bool:
-        """Return whether four divides every extent that it divides in the other, which does the same operations."""
-        own, theirs = self.extents, other.extents
-        return len(own) == len(theirs) and not any(
-            a % _EVEN and b % _EVEN == 0 for a, b in zip(own, theirs, strict=True)
-        )
+Found = Mapping[str, SizeValue] | None
 
 
 class SourceProbe(Protocol):
@@ -144,12 +78,9 @@ _SECONDS, _SLOW_SECONDS = 25.0, 45.0
 """Processor time for the search, and for that of a file that takes `_SLOW` seconds at its own sizes."""
 _SLOW = 2.0
 _CAPS = (4099, 2053, 1021, 509, 251, 127, 61, 31, 17, 13, 11, 7, 5, 3)
-_TILES = (32, 16, 8, 4)
-_FEW, _FEW_EVEN = (3, 2), (4, 4)
-"""What the numbers of batches become, one after the other."""
-_SMALL_TILES = _TILES[2:]
-_EVEN = 4
-"""What divides a size of whole vectors."""
+_MIDDLE = (17, 31, 61, 127, 251)
+
+_SMALL_TILES = TILES[2:]
 _ADVERSARIAL = (Values.LARGE_MEAN, Values.SPARSE)
 
 
@@ -171,6 +102,7 @@ class _Search:
         self._end = self._deadline = time.process_time() + _SECONDS
         self._tried: dict[str, Forward | ProblemError] = {}
         self._pattern: Forward | None = None  # what every reduction has to do
+        self._whole = True  # whether it has to broadcast all that the pattern does
         self._evenly = False  # whether four has to divide every dimension that it divides in the pattern
         self._refused: ProblemError | None = None  # why the last one that was run does not run
         self._budget = EMULATOR
@@ -187,16 +119,26 @@ class _Search:
             self._pattern = self._as_given()
         else:
             base = self._small(own)
-            base = self._with_few_batches(base, (ragged,), _FEW, self._budget)
+            base = self._with_few_batches(base, RAGGED, self._budget)
         found = [Workload("reduced", WorkloadRole.EMULATOR, base)]
         found += self._defined([*self._variants(base), *self._adversarial(base)], found[0])
-        middle = self._joint(ragged, CORRECTNESS)
-        middle = middle and self._with_few_batches(middle, (ragged,), _FEW, CORRECTNESS)
+        middle = self._middle(base)
         if middle and middle not in [w.sizes for w in found]:
             found.append(Workload("medium", WorkloadRole.CORRECTNESS, middle))
         if isinstance(own, Cost):
             found.append(Workload("benchmark", WorkloadRole.BENCHMARK))
         return tuple(found)
+
+    def _middle(self, base: Mapping[str, SizeValue]) -> Found:
+        """Return larger sizes; of a file whose numbers do not shrink together, if it makes many products."""
+        joint = self._joint(ragged, CORRECTNESS)
+        if joint:
+            return self._with_few_batches(joint, RAGGED, CORRECTNESS)
+        if self._pattern is None or self._pattern.batches == 1:
+            return None
+        groups = self._groups(shared=False)
+        counts = self._few_batches(groups, base, (2, 1) * len(groups))
+        return self._grown(base, [group for group in groups if group not in counts], _MIDDLE, CORRECTNESS)
 
     def _defined(self, found: Sequence[Workload], base: Workload) -> Sequence[Workload]:
         """Return those at which nothing is left open, unless it is at the base, too: no kernel can be judged there."""
@@ -228,12 +170,12 @@ class _Search:
     def _small(self, own: Cost | ProblemError) -> Mapping[str, SizeValue]:
         """Return small sizes at which the file does what it does at its own, or at any if there are none such."""
         pattern = self._as_given()
-        patterns = (pattern, None) if pattern else (None,)
-        ways = [(search, pattern) for search in (self._search, self._search_inside) for pattern in patterns]
-        for left, (search, self._pattern) in zip(range(len(ways), 0, -1), ways, strict=True):
+        patterns = ((pattern, True), (pattern, False), (None, False)) if pattern else ((None, False),)
+        ways = [(search, *way) for search in (self._search, self._search_inside) for way in patterns]
+        for left, (search, self._pattern, self._whole) in zip(range(len(ways), 0, -1), ways, strict=True):
             now = time.process_time()
             self._deadline = now + (self._end - now) / (left if self._slow else 1)
-            found = search(own)
+            found: Found = search(own)
             if found is not None:
                 self._deadline = self._end
                 return found
@@ -275,13 +217,21 @@ class _Search:
     def _variants(self, base: Mapping[str, SizeValue]) -> list[Workload]:
         """Return variants that keep divisibility, that break it, and with as many ones as the file accepts."""
         found: list[Workload] = []
-        even = self._even()
+        even = self._even() or (self._broadcasting_less(self._even) if self._whole else None)
         odd = self._odd(base) if self._stay_even(base, even or base) else None
-        smallest = self._ones(base)
+        smallest = self._broadcasting_less(partial(self._ones, base))
         for name, sizes in (("even", even), ("odd", odd), ("smallest", smallest)):
             if sizes and sizes != base and sizes not in [w.sizes for w in found]:
                 found.append(Workload(name, WorkloadRole.EMULATOR, sizes))
         return found
+
+    def _broadcasting_less(self, search: Callable[[], Found]) -> Found:
+        """Search among sizes at which the file need not broadcast all that it does at its own."""
+        whole, self._whole = self._whole, False
+        try:
+            return search()
+        finally:
+            self._whole = whole
 
     def _even(self) -> Mapping[str, SizeValue] | None:
         """Shrink all numbers, but keep the largest power of two that divides each, up to the largest tile that fits.
@@ -290,14 +240,13 @@ class _Search:
         numbers keep as much, or one keeps more than the others.
         """
         self._evenly = self._pattern is not None
-        styles = [partial(tiled, tile=tile) for tile in _TILES]
         found = self._tiled() or self._tiled_unlike() if self._evenly else None
-        few = found and self._with_few_batches(found, styles, _FEW_EVEN, self._budget)
+        few = found and self._with_few_batches(found, WHOLE_TILES, self._budget)
         self._evenly = False
         return few or self._tiled() or self._joint(halved, self._budget)
 
     def _tiled(self) -> Mapping[str, SizeValue] | None:
-        found = (self._joint(partial(tiled, tile=tile), self._budget) for tile in _TILES)
+        found = (self._joint(partial(tiled, tile=tile), self._budget) for tile in TILES)
         return next(filter(None, found), None)
 
     def _tiled_unlike(self) -> Mapping[str, SizeValue] | None:
@@ -306,7 +255,7 @@ class _Search:
         for tile in _SMALL_TILES:
             least = tiled(groups, tile, tile)
             for group in groups:
-                tried = {**least, group: tiles_kept(group.value, _TILES[0])}
+                tried = {**least, group: tiles_kept(group.value, TILES[0])}
                 targets = {g: t for g, t in tried.items() if t < g.value}
                 if self._fits(targets, self._budget):
                     return self._sizes(targets)
@@ -317,7 +266,7 @@ class _Search:
         extents = [self._extents(sizes) for sizes in ({}, *small)]
         if len(set(map(len, extents))) > 1:  # a result has another number of dimensions
             return True
-        return any(one[0] > min(one) and not any(e % _EVEN for e in one) for one in zip(*extents, strict=True))
+        return any(one[0] > min(one) and not any(e % EVEN for e in one) for one in zip(*extents, strict=True))
 
     def _extents(self, sizes: Mapping[str, SizeValue]) -> Sequence[int]:
         """Return the extents of all results; the numbers, where the file does something else at its own sizes."""
@@ -339,7 +288,7 @@ class _Search:
         return {**base, **self._sizes(targets, base)} if targets else None
 
     def _even_groups(self, *, shared: bool) -> list[SizeGroup]:
-        return [group for group in self._groups(shared=shared) if group.value % _EVEN == 0]
+        return [group for group in self._groups(shared=shared) if group.value % EVEN == 0]
 
     def _numbers(self, sizes: Mapping[str, SizeValue]) -> Mapping[SizePlace, int]:
         """Return every shrinkable number as these sizes have it."""
@@ -352,8 +301,11 @@ class _Search:
         return found
 
     def _fits_more(self, sizes: Mapping[str, SizeValue]) -> bool:
+        return self._fits_within(sizes, self._budget)
+
+    def _fits_within(self, sizes: Mapping[str, SizeValue], budget: Cost) -> bool:
         try:
-            return self._cost(sizes).within(self._budget) and self._runs(sizes, Values.GIVEN)
+            return self._cost(sizes).within(budget) and self._runs(sizes, Values.GIVEN)
         except ProblemError:
             return False
 
@@ -384,17 +336,29 @@ class _Search:
         return None
 
     def _with_few_batches(
-        self, sizes: Mapping[str, SizeValue], styles: Iterable[Style], few: Sequence[int], budget: Cost
+        self, sizes: Mapping[str, SizeValue], kind: FewProducts, budget: Cost
     ) -> Mapping[str, SizeValue]:
         """Shrink the numbers that only say how many products there are, and let the others be as large as fits."""
         for shared in (False, True):
             groups = self._groups(shared=shared)
-            targets = self._few_batches(groups, sizes, few)
+            targets = self._few_batches(groups, sizes, kind.few)
             others = [group for group in groups if group not in targets]
-            for style, cap in product(styles, _CAPS if targets else ()):
+            for style, cap in product(kind.styles, _CAPS if targets else ()):
                 smaller = {g: t for g, t in style(others, cap).items() if t < g.value}
                 if (smaller or not others) and self._fits({**smaller, **targets}, budget):
                     return self._sizes({**smaller, **targets})
+            if targets:
+                return self._grown({**sizes, **self._sizes(targets, sizes)}, others, kind.ladder, budget)
+        return sizes
+
+    def _grown(
+        self, sizes: Mapping[str, SizeValue], groups: Sequence[SizeGroup], ladder: Sequence[int], budget: Cost
+    ) -> Mapping[str, SizeValue]:
+        """Let the numbers take turns in growing, as far as it fits."""
+        for target, group in product(ladder, groups):
+            tried = {**sizes, **self._sizes({group: target}, sizes)}
+            if self._numbers(sizes)[group.places[0]] < target < group.value and self._fits_within(tried, budget):
+                sizes = tried
         return sizes
 
     def _few_batches(
@@ -451,11 +415,7 @@ class _Search:
         return new.total < old.total
 
     def _fits(self, targets: Targets, budget: Cost) -> bool:
-        sizes = self._sizes(targets)
-        try:
-            return self._cost(sizes).within(budget) and self._runs(sizes, Values.GIVEN)
-        except ProblemError:
-            return False
+        return self._fits_within(self._sizes(targets), budget)
 
     def _runs(self, sizes: Mapping[str, SizeValue], values: Values) -> bool:
         try:
@@ -483,6 +443,8 @@ class _Search:
         if self._pattern is not None:
             if not known.does_as(self._pattern):
                 raise ProblemError(f"{self._origin}: does other operations there, or broadcasts more.")
+            if self._whole and not known.repeats_as(self._pattern):
+                raise ProblemError(f"{self._origin}: broadcasts less there.")
             if self._evenly and not known.is_even_as(self._pattern):
                 raise ProblemError(f"{self._origin}: four does not divide there what it divides at its own sizes.")
         return known.cost

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from math import gcd
+from typing import NamedTuple
 
 from cutegen_core.judge.problem_source import SizeSlot
 
 _KEEP = 8
+TILES = (32, 16, 8, 4)
 _SINGLE = (31, 61, 127, 17, 7, 3, 1)
 
 SizePlace = tuple[str, int | None]
@@ -106,3 +109,21 @@ def _divided(pair: Sequence[SizeGroup], factor: int) -> Callable[[Targets], Targ
         return {g: v // factor for g, v in now.items()} if all(v % factor == 0 for v in now.values()) else {}
 
     return step
+
+
+class FewProducts(NamedTuple):
+    """How sizes are chosen where products are made few.
+
+    Attributes:
+        styles: of the numbers that do not say how many there are, together.
+        ladder: of each of them alone, where no style fits.
+        few: what the numbers of products become, one after the other.
+    """
+
+    styles: Sequence[Style]
+    ladder: Sequence[int]
+    few: Sequence[int]
+
+
+RAGGED = FewProducts((ragged,), (3, 7, 13, 31, 61), (3, 2))
+WHOLE_TILES = FewProducts([partial(tiled, tile=tile) for tile in TILES], (4, 8, 16, 32, 64), (4, 4))

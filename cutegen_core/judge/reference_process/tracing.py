@@ -35,6 +35,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import FlopCounterMode
 
+from cutegen_core.judge.reference_process.forwards import Cost, Forward, ForwardCall, LongForwardError
 from cutegen_core.judge.reference_process.loading.fake_modules import converted_anew
 from cutegen_core.judge.reference_process.loading.live import (
     Live,
@@ -49,7 +50,6 @@ from cutegen_core.judge.reference_process.modes.each_operation import EachOperat
 from cutegen_core.judge.reference_process.modes.every_slice import EverySlice
 from cutegen_core.judge.reference_process.modes.in_other_words import InOtherWords
 from cutegen_core.judge.reference_process.modes.other_choices import is_open
-from cutegen_core.judge.reference_process.reduction import Cost, Forward, ForwardCall, LongForwardError
 from cutegen_core.records import operations
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.graph import Graph, Node, Operand, Ref

@@ -30,9 +30,9 @@ from cutegen_core.judge.reference_process.derived_inputs import Drawn, draw_deri
 from cutegen_core.judge.reference_process.derived_values import Basis, are_finite, has_own_specials
 from cutegen_core.judge.reference_process.expected import Expected, expect, find_open_choices, run, run_rounded
 from cutegen_core.judge.reference_process.file_process import FileReply, receive_request, send_reply
+from cutegen_core.judge.reference_process.forwards import Forward
 from cutegen_core.judge.reference_process.loading.known_values import needs_values
 from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate, out_of_memory
-from cutegen_core.judge.reference_process.reduction import Forward
 from cutegen_core.machine.worker import Message
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Signature, Tolerance, Values

@@ -6,8 +6,8 @@ from math import prod
 import pytest
 
 from cutegen_core.judge.problem_source import find_size_slots, parse
+from cutegen_core.judge.reference_process.forwards import Cost, Forward
 from cutegen_core.judge.reference_process.full_sizes import BUDGET, find_full_sizes
-from cutegen_core.judge.reference_process.reduction import Cost, Forward
 from cutegen_core.records.errors import ProblemError
 
 HEAD = "class Model: pass\ndef get_inputs(): return []\n"

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from cutegen_core.judge.reference_process import reduction
-from cutegen_core.judge.reference_process.reduction import EMULATOR, Cost, Forward, ForwardCall, LongForwardError
+from cutegen_core.judge.reference_process.forwards import Cost, Forward, ForwardCall, LongForwardError
+from cutegen_core.judge.reference_process.reduction import EMULATOR
 from cutegen_core.records.errors import ProblemError
 from tests.later import Later
 

@@ -1,0 +1,86 @@
+"""What one forward of a reference does and costs, as far as that says whether another size is as good a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cutegen_core.records.errors import ProblemError
+
+EVEN = 4
+"""What divides a size of whole vectors."""
+
+
+class ForwardCall(NamedTuple):
+    """Holds one operation of a forward.
+
+    Attributes:
+        repeated: the operands that are broadcast: their number and the dimension, from the last.
+        extents: those of all of its results, one after the other.
+        batches: how many products of matrices it is.
+    """
+
+    operation: str
+    repeated: frozenset[tuple[int, int]]
+    extents: tuple[int, ...]
+    batches: int = 1
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cost of one forward.
+
+    Attributes:
+        elements: of all inputs, parameters and operation results together.
+        flops: of products and convolutions.
+    """
+
+    elements: int
+    flops: int
+
+    @property
+    def total(self) -> int:
+        return self.elements + self.flops
+
+    def within(self, other: Cost) -> bool:
+        """Return whether this cost exceeds the other in nothing."""
+        return self.elements <= other.elements and self.flops <= other.flops
+
+
+class LongForwardError(ProblemError):
+    """The forward does more operations at the file's own sizes than can be followed."""
+
+
+@dataclass(frozen=True)
+class Forward:
+    """Holds what one forward does: its operations in order, their cost, and whether PyTorch leaves one a choice."""
+
+    cost: Cost
+    calls: tuple[ForwardCall, ...] = ()
+    chooses: bool = False
+
+    def does_as(self, other: Forward) -> bool:
+        """Return whether both do the same operations, and this one broadcasts nothing that the other does not."""
+        return len(self.calls) == len(other.calls) and all(
+            a.operation == b.operation and a.repeated <= b.repeated
+            for a, b in zip(self.calls, other.calls, strict=True)
+        )
+
+    def repeats_as(self, other: Forward) -> bool:
+        """Return whether this one, which does the same operations, also broadcasts all that the other does."""
+        return all(a.repeated >= b.repeated for a, b in zip(self.calls, other.calls, strict=True))
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Return the extents of all results, one after the other."""
+        return tuple(extent for call in self.calls for extent in call.extents)
+
+    @property
+    def batches(self) -> int:
+        """Return how many products of matrices the operation with most of them is."""
+        return max((call.batches for call in self.calls), default=1)
+
+    def is_even_as(self, other: Forward) -> bool:
+        """Return whether four divides every extent that it divides in the other, which does the same operations."""
+        own, theirs = self.extents, other.extents
+        return len(own) == len(theirs) and not any(a % EVEN and b % EVEN == 0 for a, b in zip(own, theirs, strict=True))
