@@ -50,7 +50,7 @@ _TENSOR_MAP_KEYS = ("name", "tensor", *_TENSOR_MAP_LISTS, "offset", *_TENSOR_MAP
 _ACCUMULATE = ("float64", "float32", "float16", "bfloat16", "int32", "int64")
 _RELAXATIONS = ("fast_math", "tf32", "bf16_accumulate", "fp16_accumulate", "atomics")
 _READS = ("clock", "sm", "warp")
-_KERNEL_NAME = re.compile(r"[A-Za-z_]\w*(::[A-Za-z_]\w*)* *(<[\w ,:<>()*+/%&|=!~.-]*>)?")
+_KERNEL_NAME = re.compile(r"(::)?[A-Za-z_]\w*(::[A-Za-z_]\w*)* *(<[\w ,:<>()*+/%&|=!~.-]*>)?")
 _MAX_VALUES = 64
 _MAX_KERNEL_NAME = 500
 _MAX_COMBINATIONS = 1 << 16
@@ -216,7 +216,8 @@ def _read_launch(table: Mapping[str, Any], index: int, where: KeyLines) -> Launc
         if not lists.get(key, True):
             raise KernelFileError(f'{key} needs 1 to 3 entries, such as ["256"]', at[key])
     return LaunchSpec(
-        kernel=kernel.strip(), grid=lists["grid"], block=lists["block"], args=lists["args"], line=at[""],
+        kernel=kernel.strip().removeprefix("::"), line=at[""],
+        grid=lists["grid"], block=lists["block"], args=lists["args"],
         smem=read_expression(table["smem"], at["smem"], "smem") if "smem" in table else None,
         cluster=lists.get("cluster", ()), cooperative=cooperative,
         when=read_expression(table["when"], at["when"], "when") if "when" in table else None, once=once,

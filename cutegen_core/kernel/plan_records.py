@@ -15,6 +15,11 @@ from cutegen_core.kernel.expressions import Expression, Number
 DEVICE_NAMES = ("sm_count", "smem_max", "warp_size", "arch")
 
 
+def global_name(kernel: str) -> str:
+    """Return a launch's kernel as C++ finds it, whatever `using namespace` brings: cute has a `gemm`, too."""
+    return f"::{kernel}"
+
+
 @dataclass(frozen=True)
 class Located:
     """An expression and its line in the kernel file."""

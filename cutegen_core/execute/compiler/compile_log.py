@@ -98,6 +98,11 @@ def _make_diagnostic(block: _FrontEndMessage) -> Diagnostic:
     return Diagnostic(line, block.severity, _cut(text), "nvrtc", tuple(_cut(n) for n in notes[:_MOST_NOTES]))
 
 
+_UNKNOWN = re.compile(
+    r'identifier ".*" is undefined|name followed by "::"|namespace .* has no member|the global scope has'
+)
+
+
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 3] + "..."
 
@@ -130,11 +135,11 @@ def _read_name_errors(blocks: Sequence[_FrontEndMessage], kernel: KernelFile) ->
         if expression is None:
             reason = reason or block.text
             continue
-        wanted = _remove_spaces(expression[1])
+        wanted = _remove_spaces(expression[1]).removeprefix("::")
         found = next((x for x in kernel.instances() if _remove_spaces(x.kernel) == wanted), None)
-        name = found.kernel if found else expression[1].strip()
+        name = found.kernel if found else expression[1].strip().removeprefix("::")
         reason = reason or block.text[: expression.start()].strip(" .")
-        if re.match(r'identifier ".*" is undefined|name followed by "::"|namespace .* has no member', reason):
+        if _UNKNOWN.match(reason):
             text = f"unknown kernel {name}: the file defines {defined}"
         else:
             text = f"kernel {name} cannot be made from what the file defines ({defined}): {reason}"

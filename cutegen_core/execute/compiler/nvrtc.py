@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cutegen_core.kernel.plan_records import global_name
 from cutegen_core.records.errors import MachineError
 
 SUCCESS, OUT_OF_MEMORY = 0, 1
@@ -73,14 +74,14 @@ class Nvrtc:
         """
         with self._open(program) as handle:
             for expression in program.names:
-                self._call("nvrtcAddNameExpression", handle, expression.encode())
+                self._call("nvrtcAddNameExpression", handle, global_name(expression).encode())
             encoded = [option.encode() for option in options]
             array = (ctypes.c_char_p * len(encoded))(*encoded)
             code = self._library.nvrtcCompileProgram(handle, len(encoded), array)
             log = self._bytes("nvrtcGetProgramLog", handle).rstrip(b"\0").decode(errors="replace")
             if code != SUCCESS:
                 return NvrtcResult(code, log, b"", {})
-            lowered = {expression: self._lowered(handle, expression) for expression in program.names}
+            lowered = {expression: self._lowered(handle, global_name(expression)) for expression in program.names}
             return NvrtcResult(code, log, self._bytes("nvrtcGetCUBIN", handle), lowered)
 
     def create_pch(self, program: NvrtcProgram, options: Sequence[str], pch: Path) -> None:

@@ -29,6 +29,7 @@ from cutegen_core.execute.emulator.lexer import (
     tokenize,
 )
 from cutegen_core.kernel.lines import line_finder
+from cutegen_core.kernel.plan_records import global_name
 from cutegen_core.records.trial import Diagnostic
 
 PLAN_FILE = "launch-plan"
@@ -283,7 +284,7 @@ def _write_dynamic(declaration: _Declaration, first_line: int) -> str:
 
 def _write_kernel_list(kernel_names: Sequence[str]) -> str:
     entries = "".join(
-        f'#line {number} "{PLAN_FILE}"\nemu::Entry<(&{name})>::record({json.dumps(name)}),\n'
+        f'#line {number} "{PLAN_FILE}"\nemu::Entry<(&{global_name(name)})>::record({json.dumps(name)}),\n'
         for number, name in enumerate(kernel_names, 1)
     )
     return (

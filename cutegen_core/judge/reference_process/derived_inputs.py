@@ -7,6 +7,7 @@ become those of the kind asked for.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,6 +31,9 @@ from cutegen_core.judge.reference_process.values import redraw
 from cutegen_core.records.problem import SPECIAL_VALUES, WHOLE_VALUES, Values
 
 _STAND_INS = 3
+_SCORES, _FACTORS = 1e6, 1e3
+"""Where a softmax is made of them, or of their products, numbers are this large at most: exponentials of them are
+infinite. From 1e9 on that of the rounding of the largest, times log2 e, would be, which is how fast kernels begin."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,8 @@ def draw_derived(source: str, origin: str, values: Values, seed: int) -> Drawn:
     structure = structure_of(source, origin)
     if values is not Values.EXACT:
         opposed = values is Values.NEGATIVE_MEAN and tracing.adds_up_products(source, origin)
-        return _draw(live, structure, values, seed, opposed=opposed)
+        most = _most(source, origin) if values is Values.HUGE else math.inf
+        return _draw(live, structure, values, seed, opposed=opposed, most=most)
     constants = tracing.find_constants(source, origin)
     halves = halves_behind(constants)
     as_often = len(halves) // max(1, len(constants)) + 1
@@ -80,11 +85,13 @@ def _draw(
     constants: Sequence[float] = (),
     *,
     opposed: bool = False,
+    most: float = math.inf,
 ) -> Drawn:
     """Draw the inputs within their structure.
 
     Args:
         constants: numbers of the reference, for values that meet these.
+        most: the largest magnitude.
         opposed: every second floating input is far above zero where the others are far below: products are negative.
     """
     generator = torch.Generator().manual_seed(seed + 3)
@@ -106,12 +113,25 @@ def _draw(
                 other = draw_exact(given, constants, generator)
             else:
                 kind = Values.LARGE_MEAN if name in far_above else values
-                other = draw_adversarial(replace_special(given), kind, generator)
+                other = _bounded(draw_adversarial(replace_special(given), kind, generator), most)
             drawn = choose(_kept_places(given, one), given, other)
             tensors[name] = widen(drawn).sort()[0].to(drawn.dtype) if one.ordered else drawn
         else:
             tensors[name] = _draw_whole(given, one, values, generator)
     return Drawn(replace(live, tensors=tensors), stand_ins if values in SPECIAL_VALUES else ())
+
+
+def _most(source: str, origin: str) -> float:
+    """Return the largest magnitude of huge numbers."""
+    if not tracing.weighs_by_exponentials(source, origin):
+        return math.inf
+    return _FACTORS if tracing.adds_up_products(source, origin) else _SCORES
+
+
+def _bounded(tensor: torch.Tensor, most: float) -> torch.Tensor:
+    """Return a tensor whose largest magnitude is at most this one."""
+    largest = float(widen(tensor).abs().max()) if tensor.numel() else 0.0
+    return tensor if largest <= most else (widen(tensor) * (most / largest)).to(tensor.dtype)
 
 
 @functools.lru_cache(maxsize=32)

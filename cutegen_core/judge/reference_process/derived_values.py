@@ -94,6 +94,8 @@ def find_derived(source: str, origin: str, *, finite: bool) -> Iterator[tuple[Va
     for values in _kinds(instantiate(source, origin), structure):
         if finite and values in SPECIAL_VALUES:
             continue
+        if values is Values.VAST and tracing.weighs_by_exponentials(source, origin):
+            continue
         try:
             drawn = draw_derived(source, origin, values, _TRIED_SEED)
             found = find_basis(drawn, expect(drawn.live), values, source)

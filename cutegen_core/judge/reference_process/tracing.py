@@ -65,6 +65,7 @@ _COMPOSED = (
 _REPEATED = {"expand": 0, "addmm": 0, "baddbmm": 0, "copy_": 1}
 """Operations that are not pointwise, and the operand that they repeat where it is 1."""
 _BATCHED = ("bmm", "baddbmm")
+_OF_EXPONENTIALS = ("softmax", "logsumexp", "scaled_dot_product", "cross_entropy")
 _MOST_CALLS = 20_000
 """How many operations of one forward are followed: each takes a fifth of a millisecond."""
 _MODERATE = 1e4
@@ -185,6 +186,13 @@ def find_constants(source: str, origin: str) -> tuple[float, ...]:
     given = (n for node in trace(source, origin).nodes for n in (*node.args, *node.kwargs.values()))
     numbers = {abs(float(n)) for n in given if isinstance(n, int | float) and abs(n) <= _MODERATE}
     return tuple(sign * n for n in sorted(numbers) for sign in (1.0, -1.0))
+
+
+def weighs_by_exponentials(source: str, origin: str) -> bool:
+    """Return whether a reference takes exponentials less the largest of a row, as softmax does."""
+    names = [node.op for node in trace(source, origin).nodes]
+    of_rows = any(word in name for name in names for word in _OF_EXPONENTIALS)
+    return of_rows or ("aten.exp" in names and bool({"aten.amax", "aten.max"} & set(names)))
 
 
 def adds_up_products(source: str, origin: str) -> bool:

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from cutegen_core.kernel.plan_records import DEVICE_NAMES, LaunchSpec, Located
+from cutegen_core.kernel.plan_records import DEVICE_NAMES, LaunchSpec, Located, global_name
 from cutegen_core.share.exports import tensor_maps
 from cutegen_core.share.exports.bundle import Bundle
 from cutegen_core.share.exports.own_names import Enclosed, between_macros, enclose
@@ -166,7 +166,7 @@ def device_code(bundle: Bundle, scope: str = "") -> str:
 def _kernels(bundle: Bundle) -> str:
     """Return the kernels as the plan names them, where the names mean what they mean to the kernel's own code."""
     names = enumerate(bundle.kernel.kernel_names())
-    return "".join(f"static constexpr auto {kernel_variable(i)} = {name};\n" for i, name in names)
+    return "".join(f"static constexpr auto {kernel_variable(i)} = {global_name(name)};\n" for i, name in names)
 
 
 def kernel_variable(index: int) -> str:
