@@ -34,6 +34,10 @@ LITERALS = ("WORKLOADS", "TOLERANCE", "ALLOW", "TITLE", "COMPULSORY", "EXISTING"
 """Module-level names that only the workbench reads."""
 
 
+IN_INPUTS = "get_inputs#"
+"""How the names of numbers inside of `get_inputs` begin."""
+
+
 @dataclass(frozen=True)
 class SizeSlot:
     """Place in the source that holds a size.

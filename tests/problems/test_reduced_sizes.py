@@ -67,6 +67,18 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+WINDOW = """import torch
+rows, tokens, window = 16, 2048, 256
+class Model(torch.nn.Module):
+    def forward(self, x, codes):
+        away = torch.arange(tokens)[:, None] - torch.arange(tokens)
+        near = (away >= 0) & (away < window)
+        return torch.softmax((x[:, :, None] + x[:, None]).masked_fill(~near, -torch.inf), -1).sum(-1) + codes
+def get_inputs():
+    return [torch.randn(rows, tokens), torch.randint(0, 256, (rows, tokens), dtype=torch.uint8)]
+def get_init_inputs():
+    return []
+"""
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +161,12 @@ def test_heads_that_share_keys_go_on_doing_so(loader, tmp_path):
     for workload in small:
         assert workload.sizes.get("heads", 32) > 8, workload
         assert workload.sizes["batch"] < 5, workload
+
+
+def test_a_window_stays_as_short_beside_its_rows_and_drawn_bytes_stay_bytes(loader, tmp_path):
+    path = tmp_path / "file.py"
+    path.write_text(WINDOW)
+    small = {w.name: w.sizes for w in loader.load(path).workloads if w.role is not WorkloadRole.BENCHMARK}
+    for name in ("reduced", "even", "medium"):
+        assert 2 <= small[name]["window"] <= max(2, small[name]["tokens"] // 7), small[name]
+        assert "get_inputs#0" not in small[name]

@@ -14,10 +14,12 @@
 6. What cannot shrink so far (a network whose layers have numbers of their own) may be as large as the emulator takes in
    a minute.
 7. A step counts only after `SourceProbe` has run the reduced source on fake tensors and, for the chosen ones, for real.
-8. Of products of many small matrices few larger ones are made: what tiles do shows within a matrix, and each costs a
+8. A number that is in no extent, such as a window, becomes what part of a size it is in the file; a bound of what is
+   drawn stays.
+9. Of products of many small matrices few larger ones are made: what tiles do shows within a matrix, and each costs a
    tile however small it is.
-9. A file that takes seconds to follow (a loop over a long sequence) is tried at its smallest sizes first, and each kind
-   of search has a share of the time.
+10. A file that takes seconds to follow (a loop over a long sequence) is tried at its smallest sizes first, and each
+    kind of search has a share of the time.
 
 Names of sizes do not matter. This module needs no torch: the caller provides the probe.
 """
@@ -119,7 +121,7 @@ class _Search:
             self._pattern = self._as_given()
         else:
             base = self._small(own)
-            base = self._with_few_batches(base, RAGGED, self._budget)
+            base = self._with_bounds(self._with_few_batches(base, RAGGED, self._budget), self._budget)
         found = [Workload("reduced", WorkloadRole.EMULATOR, base)]
         found += self._defined([*self._variants(base), *self._adversarial(base)], found[0])
         middle = self._middle(base)
@@ -133,7 +135,7 @@ class _Search:
         """Return larger sizes; of a file whose numbers do not shrink together, if it makes many products."""
         joint = self._joint(ragged, CORRECTNESS)
         if joint:
-            return self._with_few_batches(joint, RAGGED, CORRECTNESS)
+            return self._with_bounds(self._with_few_batches(joint, RAGGED, CORRECTNESS), CORRECTNESS)
         if self._pattern is None or self._pattern.batches == 1:
             return None
         groups = self._groups(shared=False)
@@ -241,7 +243,7 @@ class _Search:
         """
         self._evenly = self._pattern is not None
         found = self._tiled() or self._tiled_unlike() if self._evenly else None
-        few = found and self._with_few_batches(found, WHOLE_TILES, self._budget)
+        few = found and self._with_bounds(self._with_few_batches(found, WHOLE_TILES, self._budget), self._budget)
         self._evenly = False
         return few or self._tiled() or self._joint(halved, self._budget)
 
@@ -351,6 +353,30 @@ class _Search:
                 return self._grown({**sizes, **self._sizes(targets, sizes)}, others, kind.ladder, budget)
         return sizes
 
+    def _with_bounds(self, sizes: Mapping[str, SizeValue], budget: Cost) -> Mapping[str, SizeValue]:
+        """Let a number that is in no extent be what part of a size it is in the file: the window of an attention would
+        be as long as the rows that it cuts. What `get_inputs` alone has, as a bound of what it draws, stays."""
+        groups, whole = self._groups(shared=False), self._numbers({})
+        bounds = [group for group in groups if self._is_bound(sizes, group)]
+        larger = sorted((group for group in groups if group not in bounds), key=lambda group: group.value)
+        for bound in bounds:
+            size = next((group.places[0] for group in larger if group.value >= bound.value), None)
+            if bound.places[0][0].startswith(problem_source.IN_INPUTS):
+                target = bound.value
+            elif size:
+                target = max(2, round(bound.value * self._numbers(sizes)[size] / whole[size]))
+            else:
+                continue
+            tried = {**sizes, **self._sizes({bound: target}, sizes)}
+            sizes = tried if self._fits_within(tried, budget) else sizes
+        return {name: size for name, size in sizes.items() if size != self._all[name].value}
+
+    def _is_bound(self, sizes: Mapping[str, SizeValue], group: SizeGroup) -> bool:
+        """Return whether a number that shrank is in no extent there."""
+        now = self._numbers(sizes)[group.places[0]]
+        other = {**sizes, **self._sizes({group: now + 1}, sizes)}
+        return now < group.value and bool(self._batches(other)) and self._forward(other) == self._forward(sizes)
+
     def _grown(
         self, sizes: Mapping[str, SizeValue], groups: Sequence[SizeGroup], ladder: Sequence[int], budget: Cost
     ) -> Mapping[str, SizeValue]:
@@ -382,8 +408,13 @@ class _Search:
             self._cost(sizes)
         except ProblemError:
             return 0
+        tried = self._forward(sizes)
+        return tried.batches if tried else 0
+
+    def _forward(self, sizes: Mapping[str, SizeValue]) -> Forward | None:
+        """Return what is known of the file there."""
         tried = self._tried[self._text(sizes)]
-        return tried.batches if isinstance(tried, Forward) else 0
+        return tried if isinstance(tried, Forward) else None
 
     def _descent(self, budget: Cost, start: Targets | None = None) -> Mapping[str, SizeValue] | None:
         """Shrink one number after the other, then pairs by the same factor; keep each step that runs and costs less."""
