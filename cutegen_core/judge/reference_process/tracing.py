@@ -48,7 +48,7 @@ from cutegen_core.judge.reference_process.loading.live import (
 from cutegen_core.judge.reference_process.modes import recurrent_layers
 from cutegen_core.judge.reference_process.modes.each_operation import EachOperation
 from cutegen_core.judge.reference_process.modes.every_slice import EverySlice
-from cutegen_core.judge.reference_process.modes.in_other_words import InOtherWords
+from cutegen_core.judge.reference_process.modes.in_other_words import FixedBins, InOtherWords
 from cutegen_core.judge.reference_process.modes.other_choices import is_open
 from cutegen_core.records import operations
 from cutegen_core.records.errors import ProblemError
@@ -79,7 +79,7 @@ _WITH_LINES: Mapping[str, Any] = (
 @contextlib.contextmanager
 def fake_tensors() -> Iterator[FakeTensorMode]:
     """Give every tensor made inside the block a shape and a dtype, but no memory."""
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode, converted_anew():
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode, converted_anew(), FixedBins():
         yield mode
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn import functional
 
 from cutegen_core.judge.reference_process.modes.complex_numbers import call_on_parts
@@ -36,6 +37,18 @@ class InOtherWords(EachCall):
             return made
         if func in _OTHERWISE:
             made = _OTHERWISE[func](*args, **kwargs)
+            if made is not None:
+                return made
+        return func(*args, **kwargs)
+
+
+class FixedBins(EachCall):
+    """Takes a count of given length (`bincount` with `minlength`) of fake tensors to have that length: numbers above it
+    would make it longer, and nobody knows them."""
+
+    def call(self, func: Callable[..., object], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
+        if func in _BINS and isinstance(args[0], FakeTensor):
+            made = _bincount(*args, **kwargs)
             if made is not None:
                 return made
         return func(*args, **kwargs)
@@ -90,6 +103,15 @@ def _corrcoef(x: Tensor) -> Tensor | None:
     deviation = made.diagonal().sqrt()
     shares: Tensor = made / deviation[:, None] / deviation
     return shares.clamp(-1, 1)
+
+
+def _bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor | None:
+    """Add to as many places as it has at least: more would depend on the numbers."""
+    if minlength <= 0:
+        return None
+    ones = torch.ones_like(input, dtype=torch.int64) if weights is None else weights
+    ones = ones if weights is None or weights.is_floating_point() else ones.double()
+    return torch.zeros(minlength, dtype=ones.dtype, device=input.device).index_add(0, input, ones)
 
 
 def _fill_diagonal_(x: Tensor, fill_value: float, wrap: bool = False) -> Tensor | None:
@@ -173,11 +195,13 @@ _DIFFERENT: Mapping[str, Callable[..., Tensor]] = {
     },
 }  # fmt: skip
 """Whose methods have other names, or take their arguments otherwise."""
+_BINS = (torch.bincount, Tensor.bincount)
 _OTHERWISE: Mapping[Callable[..., object], Callable[..., Tensor | tuple[Tensor, ...] | None]] = {
     functional.embedding_bag: _embedding_bag,
     functional.gaussian_nll_loss: _gaussian_nll_loss,
     **dict.fromkeys((torch.cov, Tensor.cov), _cov),
     **dict.fromkeys((torch.corrcoef, Tensor.corrcoef), _corrcoef),
+    **dict.fromkeys(_BINS, _bincount),
     Tensor.fill_diagonal_: _fill_diagonal_,
     torch.tril_indices: _tril_indices,
     torch.triu_indices: _triu_indices,

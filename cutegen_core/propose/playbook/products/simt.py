@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cutegen_core.propose.playbook.kernels import ProductKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import VECTOR_BYTES
@@ -17,8 +19,7 @@ def naive(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     piece, k = RegionText(suffix), ProductKernel(region, name, naming)
     block = piece.param("BLOCK", 128)
     piece.code = render("product_naive.cu.j2", k=k, p={"BLOCK": block})
-    grid = (f"ceil_div({k.N}, {block}) * {k.M}", "1", k.L)
-    piece.launch(f"{name}<{block}>", grid, (block,), k)
+    piece.launch(f"{name}<{block}>", (all_of(f"ceil_div({k.N}, {block})", k.M, k.L),), (block,), k)
     return piece
 
 
@@ -28,7 +29,7 @@ def tiled(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     threads = f"({p['BM']} // {p['TM']}) * ({p['BN']} // {p['TN']})"
     piece.code = render("product_tiled.cu.j2", k=k, p=p)
     smem = f"({p['BM']} + {p['BN']} + 2) * {p['BK']} * {4 if k.ctype == 'float' else 8}"
-    piece.launch(f"{name}<{', '.join(p.values())}>", _grid(k, p), (threads,), k, smem=smem)
+    piece.launch(f"{name}<{', '.join(p.values())}>", grid_of(k, p), (threads,), k, smem=smem)
     return piece
 
 
@@ -56,14 +57,17 @@ def multistage(region: Region, name: str, naming: Naming, suffix: str, split: st
     piece.code = render("product_multistage.cu.j2", k=k, p=p, **options)
     for v, when in k.widths(width):
         values = ", ".join([*p.values(), str(v), *([split] if split else [])])
-        piece.launch(f"{name}<{values}>", _grid(k, p, split), (threads,), k, when, smem)
+        piece.launch(f"{name}<{values}>", grid_of(k, p, split, marks), (threads,), k, when, smem)
     return piece
 
 
-def layers(k: ProductKernel, split: str) -> str:
-    """Return the grid's third extent: the products, times the shares of each."""
-    return f"{k.L} * {split}" if split else k.L
+def all_of(*counts: str) -> str:
+    """Return the product of numbers of the plan."""
+    return " * ".join(count for count in counts if count != "1") or "1"
 
 
-def _grid(k: ProductKernel, p: dict[str, str], split: str = "") -> tuple[str, str, str]:
-    return f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", layers(k, split)
+def grid_of(k: ProductKernel, p: Mapping[str, str], split: str = "", marks: str = "") -> tuple[str, ...]:
+    """Return the grid: a block for each tile of each share of each product, all in the first extent, since the others
+    end at 65535. Blocks that skip slices by marks have the products in the third."""
+    tiles = f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})"
+    return (all_of(*tiles), "1", k.L) if marks else (all_of(*tiles, k.L, split or "1"),)

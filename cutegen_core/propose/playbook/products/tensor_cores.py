@@ -8,7 +8,7 @@ from dataclasses import replace
 from cutegen_core.propose.playbook.kernels import MappedProduct, ProductKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.products import simt
-from cutegen_core.propose.playbook.products.simt import RASTERS, layers
+from cutegen_core.propose.playbook.products.simt import RASTERS, grid_of
 from cutegen_core.propose.playbook.regions import Mode, Region
 from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.values import ELEMENT
@@ -45,7 +45,7 @@ def tf32_in_three(
     piece.code = render("product_3xtf32.cu.j2", k=k, p=p, split=split, marks=marks)
     piece.where.append(f"{p['BM']} * {p['BN']} <= 64 * {_threads(p)}")
     rows = f"{p['BM']} + {p['BN']} + {8 * (k.a_fast + k.b_fast)}"
-    _launch(piece, k, p, split, f"({rows}) * {p['BK']} * {p['STAGES']} * 4", _FLOATS)
+    _launch(piece, k, p, split, f"({rows}) * {p['BK']} * {p['STAGES']} * 4", _FLOATS, marks)
     return piece
 
 
@@ -60,7 +60,9 @@ def _threads(p: Mapping[str, str]) -> str:
     return f"32 * {p['DOWN']} * {p['ACROSS']}"
 
 
-def _launch(piece: RegionText, k: ProductKernel, p: Mapping[str, str], split: str, smem: str, vector: int) -> None:
+def _launch(
+    piece: RegionText, k: ProductKernel, p: Mapping[str, str], split: str, smem: str, vector: int, marks: str = ""
+) -> None:
     """Add the launch where operands are whole vectors, and the one for all others."""
     threads = _threads(p)
     piece.where += [
@@ -68,10 +70,9 @@ def _launch(piece: RegionText, k: ProductKernel, p: Mapping[str, str], split: st
         f"{p['BM']} % (32 * {p['DOWN']}) == 0 and {p['BN']} % (32 * {p['ACROSS']}) == 0",
         f"{threads} <= {p['BM']} * {p['BK']} // {vector} and {threads} <= {p['BN']} * {p['BK']} // {vector}",
     ]
-    grid = f"ceil_div({k.N}, {p['BN']})", f"ceil_div({k.M}, {p['BM']})", layers(k, split)
     for v, when in k.widths(vector):
         values = ", ".join([*p.values(), str(v), *([split] if split else [])])
-        piece.launch(f"{k.name}<{values}>", grid, (threads,), k, when, smem)
+        piece.launch(f"{k.name}<{values}>", grid_of(k, p, split, marks), (threads,), k, when, smem)
 
 
 def can_be_mapped(region: Region) -> bool:

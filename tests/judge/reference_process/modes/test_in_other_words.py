@@ -46,6 +46,8 @@ CALLS = {
     "torch._foreach_sub([x, y], torch._foreach_mul([y, x], [0.5, 2.0]), alpha=3)[1]": "_foreach_sub",
     "torch._foreach_addcdiv([x], [y], torch._foreach_maximum([y], 0.1), value=-2.0)[0]": "_foreach_addcdiv",
     "torch.mul(x, y, out=torch.empty_like(x)) + 1": "empty_out",
+    "torch.bincount(places.flatten(), minlength=8)": "bincount",
+    "places[0].bincount(y[0], 9)": "bincount",
     "torch._foreach_norm([x, y[0]])[1]": "_foreach_norm",
     "torch.view_as_real(torch.view_as_complex(x.view(8, 8, 2)) * torch.polar(y[:, :8], x[:, 8:])).flatten(1)": "polar",
     "(torch.complex(x, y) / torch.complex(y + 1, x)).abs()": "complex",
