@@ -24,6 +24,7 @@ SM80, SM90 = KNOWN["sm_80"], KNOWN["sm_90a"]
 LARGE = {"M": 2048, "N": 2048, "K": 256}
 SQUARE = {"M": 1024, "N": 1024, "K": 1024}
 LONG = {"M": 128, "N": 256, "K": 8192}
+MANY, ENDLESS = {"M": 8, "N": 8, "K": 98304}, {"M": 1 << 24, "N": 16, "K": 32}
 RAGGED, WHOLE, SLICES = {"M": 70, "N": 33, "K": 19}, {"M": 200, "N": 136, "K": 72}, {"M": 136, "N": 264, "K": 328}
 HALF, BRAIN = ".half()", ".bfloat16()"
 
@@ -53,6 +54,8 @@ CASES = {
     "not finite": of("a @ b.T", a=BOTH_ENDS, b="torch.randint(1, 4, (N, K)).float()"),
     "long, not finite": of("a @ b.T", "", LONG, a=BOTH_ENDS, b="torch.randint(1, 4, (N, K)).float()"),
     "zeros by infinities": of("a @ torch.tril(b)", sizes=SQUARE, a=INFINITE, b="torch.randn(K, N)"),
+    "many": of("torch.bmm(a, b)", "", MANY, a="torch.randn(K, 9, M)", b="torch.randn(K, M, N)"),
+    "long rows": of("a @ b", "", ENDLESS, **NN),
     "double": of("a @ b", ".double()", **NN),
     "halves": of("a @ b", HALF, **NN),
     "halves, second transposed": of("torch.relu(a @ b.T)", BRAIN, **NT),
@@ -263,6 +266,15 @@ def test_a_kernel_is_right_where_tiles_and_vectors_do_not_fit(
         assert ran.status is Status.PASSED, ran.message
         assert [c.wrong for c in reference.compare(workload, 1, outputs)] == [0], name
     assert launched == {launch.line for launch in kernel.launches}, "every launch of the file is reached"
+
+
+@pytest.mark.parametrize("case", ["many", "long rows", "upper", "long"])
+def test_every_grid_can_be_launched(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    """Only the first extent may be above 65535: there are as many products, or tiles below one another."""
+    signature = shared.reference(CASES[case], tmp_path).signature(CASES[case].workloads[0])
+    for variant in variants_of(case, shared, tmp_path, Target(SM90)):
+        kernel = kernel_file.parse(variant.source)
+        assert kernel.plan(signature, SM90, kernel.defaults()).launches, variant.name
 
 
 @pytest.mark.thorough
