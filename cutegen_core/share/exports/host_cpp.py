@@ -158,15 +158,16 @@ def device_code(bundle: Bundle, scope: str = "") -> str:
     includes, body = enclose(body, scope) if scope else Enclosed("", body)
     parameters = f"// The plan's parameters.\n{constants}\n" if constants else ""
     shared = f"{IN_PLACE}\n" if bundle.in_place else ""
-    code = f"{parameters}{shared}// The kernel.\n{body}\n\n{_kernels(bundle)}"
+    code = f"{parameters}{shared}// The kernel.\n{body}\n\n{_kernels(bundle, scope)}"
     code = f"namespace {scope} {{\n\n{code}\n}}  // namespace {scope}\n" if scope else code
     return f"{PROLOGUE}{includes}\n{between_macros(code)}"
 
 
-def _kernels(bundle: Bundle) -> str:
+def _kernels(bundle: Bundle, scope: str) -> str:
     """Return the kernels as the plan names them, where the names mean what they mean to the kernel's own code."""
     names = enumerate(bundle.kernel.kernel_names())
-    return "".join(f"static constexpr auto {kernel_variable(i)} = {global_name(name)};\n" for i, name in names)
+    found = ((i, f"{scope}{global_name(name)}") for i, name in names)
+    return "".join(f"static constexpr auto {kernel_variable(i)} = {name};\n" for i, name in found)
 
 
 def kernel_variable(index: int) -> str:

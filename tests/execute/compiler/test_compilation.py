@@ -177,6 +177,13 @@ def test_an_unknown_kernel_names_those_that_exist(compiler):
     assert first.message.startswith("kernel relu<BLOCK> cannot be made from what the file defines (relu)")
 
 
+@pytest.mark.parametrize("named", ["gemm", "::gemm"])
+def test_a_kernel_may_have_the_name_of_a_function_of_cute(compiler, named):
+    text = RELU.replace("void relu(", "void gemm(").replace('"relu<', f'"{named}<')
+    result = compiler.compile(parse(text))
+    assert result.status is Status.PASSED, result.diagnostics
+
+
 def test_extern_c_and_device_functions_are_refused(compiler):
     first, _ = failure(
         compiler,
