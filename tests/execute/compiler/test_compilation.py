@@ -179,7 +179,8 @@ def test_an_unknown_kernel_names_those_that_exist(compiler):
 
 @pytest.mark.parametrize("named", ["gemm", "::gemm"])
 def test_a_kernel_may_have_the_name_of_a_function_of_cute(compiler, named):
-    text = RELU.replace("void relu(", "void gemm(").replace('"relu<', f'"{named}<')
+    text = RELU.replace("template <int B, int I>\n", "constexpr int B = BLOCK, I = ITEMS;\n")
+    text = text.replace("void relu(", "void gemm(").replace("relu<BLOCK, ITEMS>", named)
     result = compiler.compile(parse(text))
     assert result.status is Status.PASSED, result.diagnostics
 
