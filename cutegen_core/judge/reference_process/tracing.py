@@ -216,10 +216,9 @@ def trace(source: str, origin: str) -> Graph:
                 forward, tracing_mode="fake", pre_dispatch=True, decomposition_table=compositions(),
                 _allow_non_fake_inputs=True, **_WITH_LINES,
             )  # fmt: skip
-            traced = made(*live.tensors.values())
+            return _GraphReader(names, code_name(origin)).read(made(*live.tensors.values()))
         except Exception as error:  # noqa: BLE001 - a file that cannot be traced still loads; the reason is the answer
             return Graph(reason=_described(error, origin))
-    return _GraphReader(names, code_name(origin)).read(traced)
 
 
 @functools.cache

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from cutegen_core.propose.playbook.graphs.sizes import with_sizes
 from cutegen_core.propose.playbook.rules.views import position_of
 from cutegen_core.propose.playbook.values import NotInPlaybook, SizedInt, Value, broadcast
 from cutegen_core.propose.playbook.values.extents import ONE, Extent, at_least_one, at_most, combined
 from cutegen_core.propose.playbook.windows.geometry import over
+from cutegen_core.records.graph import Graph, Node, Ref
+from cutegen_core.records.problem import Signature, TensorRole, TensorSpec
 
 SIZES = {"n": (16, 1), "(n // 2)": (8, 0)}
 N, M, LONGER = Extent("n", 8), Extent("m", 4), Extent("n1", 9)
@@ -55,3 +58,25 @@ def test_a_size_that_becomes_nothing_divides_nothing() -> None:
     assert over(n, half).everywhere == (2, 1)
     with pytest.raises(NotInPlaybook, match="divides by 0 at one of the workloads"):
         combined("n % (n // 2)", lambda whole, part: whole % part, n, half)
+
+
+@pytest.mark.parametrize(
+    ("counted", "text"),
+    [
+        (lambda b, c, h, w: b * h * w, "x.shape[0] * x.shape[2] * x.shape[3]"),
+        (lambda b, c, h, w: b * h * w - 1, "((x.shape[0] * x.shape[2] * x.shape[3]) - 1)"),
+        (lambda b, c, h, w: float(b * h * w), "1.0 * (x.shape[0] * x.shape[2] * x.shape[3])"),
+    ],
+    ids=["whole", "less one", "as a float"],
+)
+def test_a_count_of_some_dimensions_follows_them(counted, text) -> None:
+    """A mean over all but the channels divides by it."""
+
+    def traced(*sizes: int) -> tuple[Graph, Signature]:
+        inputs = (TensorSpec("x", "float32", sizes, TensorRole.INPUT),)
+        x = Node("x", "input", (), {}, sizes, "float32")
+        nodes = (x, Node("div", "aten.div", (Ref("x"), counted(*sizes)), {}, sizes, "float32"))
+        return Graph(nodes, ("div",)), Signature(inputs, (TensorSpec("out", "float32", sizes, TensorRole.OUTPUT),), {})
+
+    graph, signature = traced(8, 16, 30, 20)
+    assert with_sizes(graph, signature, [traced(3, 5, 7, 11)]).nodes[1].args[1].text == text

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import product
+from itertools import combinations, groupby, product
+from math import prod
 
 from cutegen_core.propose.playbook.values import NotInPlaybook, Sized, SizedFloat, SizedInt
 from cutegen_core.records import operations as ops
@@ -112,6 +113,8 @@ class _PlanNames:
                 whole = _whole_of(values, float(power))
                 yield from (f"{_as_one(text)} ** {power}" for text in (self._expressions(whole) if whole else ()))
             yield from (text for name, own in known.items() for text in _scaled(name, own, values))
+            if all(float(v).is_integer() for v in values):
+                yield from (f"1.0 * {_as_one(text)}" for text in self._expressions(tuple(map(int, values))))
             return
         if all(v < 0 for v in values):
             yield from (f"(0 - {text})" for text in self._expressions(tuple(-v for v in values)))
@@ -124,6 +127,8 @@ class _PlanNames:
             if all(y and x // y == v for x, y, v in zip(of_a, of_b, values, strict=True)):
                 yield f"({a} // {b})"
         yield from (text for text, own in _long_products(self._dimensions) if own == values)
+        for text, own in _long_products(self._dimensions):
+            yield from _shifted(f"({text})", own, values)
         yield from (text for name, own in known.items() for text in _pairs(name, own, values))
         for own, name in self._wholes:
             yield from (text for text, share in _shares(name, own) if share == values)
@@ -176,16 +181,12 @@ def _scaled(name: str, own: _Numbers, values: _Numbers) -> Iterator[str]:
 
 
 def _long_products(dimensions: Mapping[str, _Numbers]) -> Iterator[tuple[str, _Numbers]]:
-    """Yield the products of three and more neighbouring dimensions of a tensor."""
-    names = list(dimensions)
-    for first, start in enumerate(names):
-        tensor, text, found = start.partition(".")[0], start, dimensions[start]
-        for count, name in enumerate(names[first + 1 :], 2):
-            if name.partition(".")[0] != tensor:
-                break
-            text, found = f"{text} * {name}", tuple(a * b for a, b in zip(found, dimensions[name], strict=True))
-            if count > 2:
-                yield text, found
+    """Yield the products of three and more dimensions of a tensor, such as all but its channels."""
+    for _, names in groupby(dimensions, key=lambda name: name.partition(".")[0]):
+        own = list(names)
+        for count in range(3, len(own) + 1):
+            for chosen in combinations(own, count):
+                yield " * ".join(chosen), tuple(map(prod, zip(*(dimensions[name] for name in chosen), strict=True)))
 
 
 def _pairs(name: str, own: _Numbers, values: _Numbers) -> Iterator[str]:
