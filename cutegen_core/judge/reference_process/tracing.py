@@ -216,9 +216,13 @@ def trace(source: str, origin: str) -> Graph:
                 forward, tracing_mode="fake", pre_dispatch=True, decomposition_table=compositions(),
                 _allow_non_fake_inputs=True, **_WITH_LINES,
             )  # fmt: skip
-            return _GraphReader(names, code_name(origin)).read(made(*live.tensors.values()))
+            traced = made(*live.tensors.values())
         except Exception as error:  # noqa: BLE001 - a file that cannot be traced still loads; the reason is the answer
             return Graph(reason=_described(error, origin))
+    try:
+        return _GraphReader(names, code_name(origin)).read(traced)
+    except Exception as error:  # noqa: BLE001 - such as constants that `vmap` left behind
+        return Graph(reason=_described(error, origin))
 
 
 @functools.cache
