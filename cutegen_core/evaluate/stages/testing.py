@@ -90,8 +90,10 @@ class CorrectnessStage:
     def _test_values(self, runs: CandidateRuns) -> StageFailure | None:
         """Test the kinds of values that the file does not draw."""
         chosen, plans = choose_values(self.reference), self.planned.plans
-        kinds = {False: ONCE, True: TURNED}
-        wanted = (OneRun(one.workload, plans[one.base.name], derived=True, kind=kinds[one.again]) for one in chosen)
+        wanted = (
+            OneRun(one.workload, plans[one.base.name], derived=True, kind=TURNED if one.again else ONCE)
+            for one in chosen
+        )
         return self._test_once(runs, wanted)
 
     def _test_sizes(self, runs: CandidateRuns) -> StageFailure | None:

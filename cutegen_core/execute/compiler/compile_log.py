@@ -29,6 +29,9 @@ _HEADLINE = re.compile(
 _BARE = re.compile(r"(?:(?i:catastrophic) error|nvrtc: error|error): (?P<text>.*)")
 _FRAME = re.compile(r"(?:detected )?(?:during:?\s*)?(?P<what>.*?) ?at line (?P<line>\d+) of \"?(?P<file>[^\"]+?)\"?")
 _CARET = re.compile(r"\s*\^\s*")
+_UNKNOWN = re.compile(
+    r'identifier ".*" is undefined|name followed by "::"|namespace .* has no member|the global scope has'
+)
 _EXPRESSION = re.compile(r'Input name expression was: "(.*)"')
 _PTXAS = re.compile(r"ptxas(?: (?P<where>[^;:]*);)?\s*(?P<severity>fatal|error|warning|info)\s*: (?P<text>.*)")
 _HINT = re.compile(r"\(C75\d\d\)|Potential Performance Loss")
@@ -96,11 +99,6 @@ def _make_diagnostic(block: _FrontEndMessage) -> Diagnostic:
     stack = (f"in {f.what} ({f.file}:{f.line})" for f in frames if f.what)
     notes = (*([source] if source else []), *context, *stack)
     return Diagnostic(line, block.severity, _cut(text), "nvrtc", tuple(_cut(n) for n in notes[:_MOST_NOTES]))
-
-
-_UNKNOWN = re.compile(
-    r'identifier ".*" is undefined|name followed by "::"|namespace .* has no member|the global scope has'
-)
 
 
 def _cut(text: str) -> str:

@@ -118,10 +118,10 @@ class _Search:
         if isinstance(own, Cost) and own.within(EMULATOR):
             self._probe.run(self._source, self._origin, Values.GIVEN)
             base: Mapping[str, SizeValue] = {}
-            self._pattern = self._as_given()
+            self._pattern = self._forward({})
         else:
             base = self._small(own)
-            base = self._with_bounds(self._with_few_batches(base, RAGGED, self._budget), self._budget)
+            base = self._as_in_file(base, RAGGED, self._budget)
         found = [Workload("reduced", WorkloadRole.EMULATOR, base)]
         found += self._defined([*self._variants(base), *self._adversarial(base)], found[0])
         middle = self._middle(base)
@@ -135,7 +135,7 @@ class _Search:
         """Return larger sizes; of a file whose numbers do not shrink together, if it makes many products."""
         joint = self._joint(ragged, CORRECTNESS)
         if joint:
-            return self._with_bounds(self._with_few_batches(joint, RAGGED, CORRECTNESS), CORRECTNESS)
+            return self._as_in_file(joint, RAGGED, CORRECTNESS)
         if self._pattern is None or self._pattern.batches == 1:
             return None
         groups = self._groups(shared=False)
@@ -164,14 +164,9 @@ class _Search:
             if time.process_time() - start > _SLOW:
                 self._slow, self._end = True, start + _SLOW_SECONDS
 
-    def _as_given(self) -> Forward | None:
-        """Return what the file does at its own sizes, if it runs."""
-        tried = self._tried[self._text({})]
-        return tried if isinstance(tried, Forward) else None
-
     def _small(self, own: Cost | ProblemError) -> Mapping[str, SizeValue]:
         """Return small sizes at which the file does what it does at its own, or at any if there are none such."""
-        pattern = self._as_given()
+        pattern = self._forward({})
         patterns = ((pattern, True), (pattern, False), (None, False)) if pattern else ((None, False),)
         ways = [(search, *way) for search in (self._search, self._search_inside) for way in patterns]
         for left, (search, self._pattern, self._whole) in zip(range(len(ways), 0, -1), ways, strict=True):
@@ -243,7 +238,7 @@ class _Search:
         """
         self._evenly = self._pattern is not None
         found = self._tiled() or self._tiled_unlike() if self._evenly else None
-        few = found and self._with_bounds(self._with_few_batches(found, WHOLE_TILES, self._budget), self._budget)
+        few = found and self._as_in_file(found, WHOLE_TILES, self._budget)
         self._evenly = False
         return few or self._tiled() or self._joint(halved, self._budget)
 
@@ -336,6 +331,10 @@ class _Search:
             if largest:
                 return self._sizes(largest)
         return None
+
+    def _as_in_file(self, sizes: Mapping[str, SizeValue], kind: FewProducts, budget: Cost) -> Mapping[str, SizeValue]:
+        """Return sizes with few products, whose bounds are as large beside the others as the file's."""
+        return self._with_bounds(self._with_few_batches(sizes, kind, budget), budget)
 
     def _with_few_batches(
         self, sizes: Mapping[str, SizeValue], kind: FewProducts, budget: Cost

@@ -54,7 +54,7 @@ def call_on_parts(func: Callable[..., object], args: tuple[Any, ...], kwargs: Ma
     if name in _ARITHMETIC:
         return _joined(_ARITHMETIC[name](*map(_pair, args), **kwargs))
     if name in _OF_PARTS:
-        return _OF_PARTS[name](args[0], *args[1:], **kwargs)
+        return _OF_PARTS[name](*args, **kwargs)
     if name in _ALIKE:
         return _alike(func, args, kwargs)
     if name in _ASKED:
@@ -122,6 +122,10 @@ def _negative(a: _Pair) -> _Pair:
     return _Pair(-a.re, None if a.im is None else -a.im)
 
 
+def _conjugate(a: _Pair) -> _Pair:
+    return _Pair(a.re, -a.im)
+
+
 def _subtract(a: _Pair, b: _Pair, alpha: float = 1) -> _Pair:
     return _add(a, _negative(b), alpha)
 
@@ -137,7 +141,7 @@ def _bilinear(product: Callable[[Any, Any], Any]) -> Callable[[_Pair, _Pair], _P
     return multiply
 
 
-_multiply = _bilinear(lambda a, b: a * b)
+_multiply, _matmul = _bilinear(lambda a, b: a * b), _bilinear(torch.matmul)
 
 
 def _divide(a: _Pair, b: _Pair) -> _Pair:
@@ -192,18 +196,17 @@ _ARITHMETIC: Mapping[str, Callable[..., _Pair]] = {
     "div": _divide, "divide": _divide, "true_divide": _divide, "truediv": _divide, "itruediv": _divide,
     "rtruediv": lambda a, b: _divide(b, a), "rdiv": lambda a, b: _divide(b, a),
     "reciprocal": lambda a: _divide(_Pair(1.0, 0.0), a),
-    "matmul": _bilinear(torch.matmul), "mm": _bilinear(torch.mm), "bmm": _bilinear(torch.bmm),
-    "rmatmul": lambda a, b: _bilinear(torch.matmul)(b, a),
-    "neg": _negative, "negative": _negative, "conj": lambda a: _Pair(a.re, -a.im),
-    "conj_physical": lambda a: _Pair(a.re, -a.im), "exp": _exp, "square": lambda a: _multiply(a, a), "pow": _power,
+    "matmul": _matmul, "mm": _matmul, "bmm": _matmul, "rmatmul": lambda a, b: _matmul(b, a),
+    "neg": _negative, "negative": _negative, "conj": _conjugate, "conj_physical": _conjugate,
+    "exp": _exp, "square": lambda a: _multiply(a, a), "pow": _power,
 }  # fmt: skip
 """Those in place give a new tensor: `z *= w` binds it to the name."""
 _OF_PARTS: Mapping[str, Callable[..., Tensor]] = {
     "view_as_real": lambda z: torch.stack((z.re, z.im), -1),
     "real": lambda z: z.re, "imag": lambda z: z.im,
-    "abs": lambda z: torch.hypot(z.re, z.im), "absolute": lambda z: torch.hypot(z.re, z.im),
+    **dict.fromkeys(("abs", "absolute"), lambda z: torch.hypot(z.re, z.im)),
     "angle": lambda z: torch.atan2(z.im, z.re),
-    "resolve_conj": lambda z: z, "resolve_neg": lambda z: z,
+    **dict.fromkeys(("resolve_conj", "resolve_neg"), lambda z: z),
 }  # fmt: skip
 _ALIKE = frozenset({
     "cat", "chunk", "clone", "concat", "contiguous", "cpu", "cuda", "cumsum", "detach", "diagonal", "expand",
