@@ -51,6 +51,8 @@ def call_on_parts(func: Callable[..., object], args: tuple[Any, ...], kwargs: Ma
         return _joined(_pair(args[0]))
     if not any(_is_complex(leaf) for arg in (*args, *kwargs.values()) for leaf in _leaves(arg)):
         return None
+    if _writes(func):
+        raise NotImplementedError(f"no rule for {name} in place of complex numbers")
     if name in _ARITHMETIC:
         return _joined(_ARITHMETIC[name](*map(_pair, args), **kwargs))
     if name in _OF_PARTS:
@@ -68,6 +70,12 @@ def _name(func: Callable[..., object]) -> str:
     if name == "__get__":
         name = getattr(getattr(func, "__self__", None), "__name__", name)
     return name.strip("_")
+
+
+def _writes(func: Callable[..., object]) -> bool:
+    """Return whether a method writes to its operand (`z.mul_(w)`); an operator, `z *= w`, binds a name anew."""
+    name: str = getattr(func, "__name__", "")
+    return name.endswith("_") and not name.endswith("__")
 
 
 def _complex_dtype(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
@@ -200,7 +208,6 @@ _ARITHMETIC: Mapping[str, Callable[..., _Pair]] = {
     "neg": _negative, "negative": _negative, "conj": _conjugate, "conj_physical": _conjugate,
     "exp": _exp, "square": lambda a: _multiply(a, a), "pow": _power,
 }  # fmt: skip
-"""Those in place give a new tensor: `z *= w` binds it to the name."""
 _OF_PARTS: Mapping[str, Callable[..., Tensor]] = {
     "view_as_real": lambda z: torch.stack((z.re, z.im), -1),
     "real": lambda z: z.re, "imag": lambda z: z.im,
