@@ -83,6 +83,7 @@ void remember_reader(Readers& readers) {
 void remember_read(Cell& cell, Readers* readers) {
   if (readers) remember_reader(*readers);
   int const warp = current.thread / 32;
+  cell.cluster_time = cluster_time;
   uint32_t const lane = 1u << (current.thread % 32), stamp = stamps[current.thread];
   if (cell.read_epoch == epoch) {
     cell.crossed |= cell.read_warp != warp;
@@ -100,7 +101,7 @@ void remember_read(Cell& cell, Readers* readers) {
 
 void remember_write(Cell& cell, Access access) {
   cell.write_epoch = epoch, cell.write_stamp = stamps[current.thread];
-  cell.writer = (uint16_t)current.thread;
+  cell.writer = (uint16_t)current.thread, cell.cluster_time = cluster_time;
   cell.written_atomically = access == Access::ATOMIC, cell.in_flight = cell.copied = access == Access::COPY;
   cell.written_strongly = strong_access || access == Access::ATOMIC;
 }
@@ -236,6 +237,23 @@ void copy_arrived(int thread, uintptr_t address, size_t bytes) {
     cell.in_flight = false;
     cell.write_epoch = epoch, cell.write_stamp = stamps[thread];
   }
+}
+
+// A store by a block of the cluster has come, whose sender knows what this block did before a time.
+void store_arrived(uintptr_t address, size_t bytes, uint32_t from, uint32_t known_time, uintptr_t pc, uintptr_t frame) {
+  Region* const region = find(address);
+  if (!region || !region->cells) return;
+  access_pc = pc, access_frame = frame, access_address = address, access_bytes = bytes;
+  auto const all = (uint32_t)((address - region->low) | bytes | region->granule), finest = all & -all;
+  if (finest < region->granule) refine(*region, finest);
+  for (size_t i = (address - region->low) / region->granule; i <= (address + bytes - 1 - region->low) / region->granule; ++i) {
+    Cell& cell = region->cells[i];
+    bool const read = cell.read_epoch >= block_epoch, wrote = cell.write_epoch >= block_epoch;
+    if ((read || wrote) && cell.cluster_time >= known_time) stored_too_early(*region, region->low + i * region->granule, from, !read);
+    remember_write(cell, Access::WRITE);
+    cell.copied = true;
+  }
+  mark_arrived(*region, address, bytes);
 }
 
 void checker_begin_launch() {

@@ -22,6 +22,7 @@ struct Cell {
   uint32_t read_epoch, read_stamp;
   uint32_t read_lanes;
   uint32_t foreign_readers;      // launch in which earlier blocks (before `read_epoch`) read this; 0: none
+  uint32_t cluster_time;         // of its last access
   uint32_t constant_launch;      // launch in which it was read through the read-only cache; 0: none
   uint16_t writer, read_warp;
   bool written_atomically, crossed;  // crossed: threads of several warps read it in `read_epoch`

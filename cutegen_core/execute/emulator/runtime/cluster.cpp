@@ -34,8 +34,7 @@ void map_part(uintptr_t at, size_t bytes, size_t offset) {
 }
 
 uintptr_t address_in(uint32_t rank, size_t offset) {
-  if (rank != rank_here) return window_of(rank) + offset;
-  return offset < DYNAMIC_BYTES ? DYNAMIC_BASE + offset : static_low() + (offset - DYNAMIC_BYTES);
+  return rank == rank_here ? own_address(offset) : window_of(rank) + offset;
 }
 
 uint32_t value_of(uint32_t* word) { return __atomic_load_n(word, __ATOMIC_SEQ_CST); }
@@ -47,9 +46,15 @@ void sleep_on(uint32_t* word, uint32_t old) {
   syscall(SYS_futex, word, FUTEX_WAIT, old, &moment, nullptr, 0);
 }
 
-void tell_others(uint32_t* word, uint32_t value) {
-  __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
-  syscall(SYS_futex, word, FUTEX_WAKE, MAX_CLUSTER, nullptr, nullptr, 0);
+bool can_run(uint32_t rank) {
+  Awaited const &awaited = cluster->awaited[rank], &also = cluster->also_awaited[rank];
+  auto const unchanged = [](Awaited const& one) { return value_of(one.word) == one.old; };
+  return !awaited.word || !unchanged(awaited) || (also.word && !unchanged(also));
+}
+
+void give_turn(uint32_t rank) {
+  __atomic_store_n(&cluster->turn, rank, __ATOMIC_SEQ_CST);
+  tell_others(&cluster->begun[rank], cluster->begun[rank] + 1);
 }
 
 // To the next block that has something to do.
@@ -57,12 +62,9 @@ void pass_turn() {
   uint32_t const step = spec.order == Order::FORWARD ? 1 : cluster->blocks - 1;
   uint32_t next = (rank_here + step) % cluster->blocks;
   for (uint32_t tried = 1; tried < cluster->blocks; ++tried, next = (next + step) % cluster->blocks) {
-    Awaited const& awaited = cluster->awaited[next];
-    if (!awaited.word || value_of(awaited.word) != awaited.old) break;
+    if (can_run(next)) break;
   }
-  if (next == rank_here) return;
-  __atomic_store_n(&cluster->turn, next, __ATOMIC_SEQ_CST);
-  tell_others(&cluster->begun[next], cluster->begun[next] + 1);
+  if (next != rank_here) give_turn(next);
 }
 
 void take_turn() {
@@ -70,7 +72,44 @@ void take_turn() {
     sleep_on(&cluster->begun[rank_here], turns);
 }
 
+// No block has anything to do: one that waits for a store says what for.
+void give_up() {
+  for (uint32_t rank = 0; rank < cluster->blocks; ++rank)
+    if (cluster->stores[rank].waits && cluster->awaited[rank].word == &cluster->stores[rank].sent) {
+      cluster->stuck = 1;
+      if (rank != rank_here) give_turn(rank), take_turn();
+      return;
+    }
+  nap();
+}
+
+// In a plain run, in which blocks do not take turns.
+bool store_may_come() {
+  lock_cluster();
+  bool may = false;
+  for (uint32_t rank = 0; rank < cluster->blocks; ++rank) may |= !cluster->stores[rank].waits || cluster->stores[rank].sent != cluster->stores[rank].looked_at;
+  unlock_cluster();
+  return may;
+}
+
 }  // namespace
+
+uintptr_t own_address(size_t offset) {
+  return offset < DYNAMIC_BYTES ? DYNAMIC_BASE + offset : static_low() + (offset - DYNAMIC_BYTES);
+}
+
+void tell_others(uint32_t* word, uint32_t value) {
+  __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+  syscall(SYS_futex, word, FUTEX_WAKE, MAX_CLUSTER, nullptr, nullptr, 0);
+}
+
+void lock_cluster() {
+  while (__atomic_exchange_n(&cluster->locked, 1, __ATOMIC_SEQ_CST)) {
+    if (*stop) _exit(1);
+    nap();
+  }
+}
+void unlock_cluster() { __atomic_store_n(&cluster->locked, 0, __ATOMIC_SEQ_CST); }
 
 uint32_t most_blocks() {
   uint32_t most = 1;
@@ -95,9 +134,12 @@ void prepare_clusters() {
 
 void begin_clusters(Launch const& launch) {
   cluster->blocks = (uint32_t)launch.cluster.count();
-  cluster->locked = cluster->fenced = 0;
+  cluster->locked = cluster->fenced = cluster->stuck = 0;
   for (Meeting& one : cluster->meetings) one.arrived = one.ended = one.over = 0;
-  for (int rank = 0; rank < MAX_CLUSTER; ++rank) cluster->left[rank] = 0, cluster->awaited[rank] = {};
+  for (int rank = 0; rank < MAX_CLUSTER; ++rank) {
+    cluster->left[rank] = 0, cluster->awaited[rank] = cluster->also_awaited[rank] = {};
+    cluster->stores[rank].sent = cluster->stores[rank].looked_at = cluster->stores[rank].waits = cluster->stores[rank].count = 0;
+  }
   cluster->first = ++cluster->meetings[0].phase;
   cluster->turn = spec.order == Order::FORWARD ? 0 : cluster->blocks - 1;
 }
@@ -138,7 +180,29 @@ void wait_past(uint32_t* word, uint32_t old) {
   pass_turn();
   take_turn();
   cluster->awaited[rank_here] = {};
-  if (value_of(&cluster->turn) == rank_here && value_of(word) == old) nap();  // no block has anything to do
+  if (value_of(&cluster->turn) == rank_here && value_of(word) == old) give_up();
+}
+
+bool wait_for_store(RemoteStores& stores) {
+  auto const there = [&] { return value_of(&stores.sent) != stores.looked_at || cluster_barrier_opened(); };
+  __atomic_store_n(&stores.waits, !waits_at_cluster_barrier(), __ATOMIC_SEQ_CST);
+  bool may_come = true;
+  if (spec.checked) {
+    cluster->awaited[rank_here] = {&stores.sent, stores.looked_at};
+    if (waits_at_cluster_barrier()) cluster->also_awaited[rank_here] = {&meeting->phase, value_of(&meeting->phase)};
+    pass_turn();
+    take_turn();
+    cluster->awaited[rank_here] = cluster->also_awaited[rank_here] = {};
+    may_come = !cluster->stuck && there();
+  } else {
+    while (may_come && !there()) {
+      if (waits_at_cluster_barrier()) nap();
+      else sleep_on(&stores.sent, stores.looked_at);
+      may_come = there() || waits_at_cluster_barrier() || store_may_come();
+    }
+  }
+  __atomic_store_n(&stores.waits, 0, __ATOMIC_SEQ_CST);
+  return may_come;
 }
 
 void let_others_run() {
@@ -148,17 +212,14 @@ void let_others_run() {
 
 // A barrier does not wait for blocks that have ended.
 void meet(uint32_t Meeting::*count) {
-  while (__atomic_exchange_n(&cluster->locked, 1, __ATOMIC_SEQ_CST)) {
-    if (*stop) _exit(1);
-    nap();
-  }
+  lock_cluster();
   ++(meeting->*count);
   bool const opens = meeting->arrived + meeting->ended == cluster->blocks, ends = meeting->ended == cluster->blocks;
   if (opens) meeting->arrived = 0;
   if (ends) meeting->ended = 0;
   if (opens) tell_others(&meeting->phase, meeting->phase + 1);
   if (ends) tell_others(&meeting->over, meeting->over + 1);
-  __atomic_store_n(&cluster->locked, 0, __ATOMIC_SEQ_CST);
+  unlock_cluster();
 }
 
 void enter_cluster(uint32_t number) {
@@ -175,6 +236,7 @@ void leave_cluster() {
 
 void end_clusters() {
   cluster->awaited[rank_here] = {&cluster->blocks, cluster->blocks};  // nothing is left to do
+  cluster->stores[rank_here].waits = 1;
   if (spec.checked) pass_turn();
 }
 

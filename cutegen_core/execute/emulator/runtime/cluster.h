@@ -2,6 +2,7 @@
 //
 //   cluster.cpp          their processes, and where each finds the others' shared memory
 //   cluster_barrier.cpp  barrier.cluster
+//   cluster_stores.cpp   st.async
 //   cluster_marks.cpp    what a checked run knows of what they do to the same bytes
 //
 // In a checked run the blocks of a cluster take turns, so that a run can be repeated; in a plain one they run at once.
@@ -20,6 +21,25 @@ struct Awaited {
   uint32_t old;
 };
 
+// A store to the shared memory of a block, that reports to a barrier there: st.async.
+constexpr uint32_t MOST_REMOTE_STORES = 1024, REMOTE_BYTES = 32;
+struct RemoteStore {
+  uint32_t cluster, from;        // number of the cluster; rank of the block that sent it
+  size_t to, barrier;            // offsets in the block's shared memory
+  uint32_t bytes;
+  uint8_t value[REMOTE_BYTES];
+  uint32_t known[MAX_CLUSTER];   // the times of all blocks before which the sender knew what they did
+};
+
+// Those under way to a rank's block.
+struct RemoteStores {
+  uint32_t sent;                 // so far; a futex
+  uint32_t looked_at;            // of them, when the block had nothing else to do
+  uint32_t waits;                // whether the block waits for another one
+  uint32_t count;
+  RemoteStore list[MOST_REMOTE_STORES];
+};
+
 // Where the blocks of a cluster meet; of one that is over, another cluster's may.
 struct Meeting {
   uint32_t arrived, ended;
@@ -34,10 +54,13 @@ struct Cluster {
   uint32_t first;                // checked run: the meeting's `phase` when the launch began
   uint32_t turn;                 // checked run: the rank whose block runs
   uint32_t begun[MAX_CLUSTER];   // checked run: number of turns; a futex each
-  Awaited awaited[MAX_CLUSTER];
+  Awaited awaited[MAX_CLUSTER], also_awaited[MAX_CLUSTER];
+  uint32_t stuck;                // checked run: no block has anything to do
   uint32_t fenced;               // a block used a device-wide fence
   uint32_t touched[MAX_CLUSTER]; // arrivals of the last block that used this rank's shared memory
   uint32_t left[MAX_CLUSTER];    // clusters of the launch of which this rank's block has ended
+  uint32_t times[MAX_CLUSTER];   // of the rank's block, at its last barrier of the cluster
+  RemoteStores stores[MAX_CLUSTER];
   uint64_t relaxed[MAX_CLUSTER]; // bits: of the cluster's first 64 barriers those at which a thread of the rank's block arrived relaxed
 };
 extern Cluster* cluster;
@@ -60,6 +83,7 @@ uint32_t cluster_rank();
 Index3 rank_coordinates();
 size_t part_bytes();                     // of the shared memory of a block
 size_t static_offset();                  // of the first static variable in it
+uintptr_t own_address(size_t offset);    // in this block's shared memory
 SharedByte shared_byte(uintptr_t address);
 bool of_another_block(uintptr_t address);
 uint32_t most_blocks();                  // of a cluster of any launch
@@ -68,6 +92,10 @@ extern Meeting* meeting;                 // of the running block's cluster
 uint32_t cluster_number();
 void meet(uint32_t Meeting::*count);     // this block counts as there, by `arrived` or `ended`
 void wait_past(uint32_t* word, uint32_t old);  // until another block has changed it
+bool wait_for_store(RemoteStores& stores);     // until one is sent, or a barrier of the cluster opens; false if none can be
+void tell_others(uint32_t* word, uint32_t value);
+void lock_cluster();
+void unlock_cluster();
 void let_others_run();
 
 // cluster_barrier.cpp
@@ -83,10 +111,25 @@ uint32_t cluster_arrivals();             // of the running thread
 bool cluster_began();                    // the running thread knows that every block of the cluster has
 uint32_t most_cluster_waits();           // of any thread of the block
 
+bool cluster_barrier_opened();           // one at which this block has arrived
+bool waits_at_cluster_barrier();
+
+// cluster_stores.cpp
+void end_stores();                       // warns of what is still under way
+void send_store(uint32_t rank, RemoteStore store);
+bool deliver_store(uintptr_t barrier, uintptr_t pc, uintptr_t frame);  // the next that reports to it; false: none does
+bool stores_came();                      // since this was last asked
+bool await_stores();                     // no thread can run: waits for other blocks; false if no store can come
+void learn_times(const uint32_t* times);
+extern uint32_t cluster_time;            // of this block, by the stores that it sent and its barriers of the cluster
+
 // cluster_marks.cpp
 void prepare_marks();
 void check_leaving();
 void mark_access(const Region& region, uintptr_t address, size_t bytes, Access access);
+void check_remote(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame);  // of a store to a block of the cluster
+void stored_too_early(const Region& region, uintptr_t address, uint32_t from, bool wrote);
+void mark_arrived(const Region& region, uintptr_t address, size_t bytes);  // such a store, in the block that it is for
 bool written_by_cluster(const Region& region, uintptr_t address);  // by another block of it
 
 }  // namespace runner

@@ -21,6 +21,7 @@ void post() {
   ++posted, came = 0;
   if (spec.checked && partial) close_cluster_clock(posted);
   if (spec.checked && !partial) checker_barrier();
+  cluster->times[cluster_rank()] = ++cluster_time;
   idle_spins = 0;
   *met = 1;
   meet(&Meeting::arrived);
@@ -71,6 +72,7 @@ void wait_for_cluster(int line, const char* file, uintptr_t pc, uintptr_t frame)
   known[self] = waits[self] = arrivals[self];
   if (known[self] > most_known) most_known = known[self];
   if (spec.checked && partial) cluster_seen[self] = cluster_clock_of(waits[self]);
+  learn_times(cluster->times);
 }
 
 void leave_cluster_barrier(int thread) {
@@ -86,6 +88,9 @@ bool open_cluster_barrier() {
   note_change();
   return true;
 }
+
+bool waits_at_cluster_barrier() { return posted != opened; }
+bool cluster_barrier_opened() { return posted != opened && (int32_t)(phase() - posted) >= 0; }
 
 void share_cluster_waits() {
   if (!clustered()) return;

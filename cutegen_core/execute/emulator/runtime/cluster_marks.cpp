@@ -151,6 +151,34 @@ void mark_access(const Region& region, uintptr_t address, size_t bytes, Access a
   }
 }
 
+void check_remote(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame) {
+  access_pc = pc, access_frame = frame;
+  const Region* const region = find(address);
+  if (!region) explain_stray(address, Access::WRITE);
+  if (address + bytes > region->high)
+    out_of_bounds(region->name, (long)(region->high - region->low), region->itemsize, region->high - region->low, true, Access::WRITE);
+  if (region->kind == Kind::PEER) check_presence(*region, (uint32_t)shared_byte(address).rank);
+}
+
+void stored_too_early(const Region& region, uintptr_t address, uint32_t from, bool wrote) {
+  at_frames(access_pc, access_frame);
+  if (cluster->fenced) {
+    warn("race-unproven", "", "blocks of a launch with clusters are processes of their own: an order that fences and atomics make between "
+         "them is not judged");
+    return;
+  }
+  char text[512];
+  snprintf(text, sizeof text, "block %u of the cluster stores (st.async) element %ld of %s, which this block %s when block %u could not yet "
+           "know that it was done: tell it first, or use another place", from, (long)((address - region.low) / region.itemsize),
+           name_of(region, address), wrote ? "wrote" : "read", from);
+  raise_race(region, address, Access::WRITE, wrote, text);
+}
+
+void mark_arrived(const Region& region, uintptr_t address, size_t bytes) {
+  Span const span = span_of(region, address, bytes);
+  for (Mark* mark = span.first; mark && mark <= span.last; ++mark) remember(mark->written[cluster_rank()], false);
+}
+
 bool written_by_cluster(const Region& region, uintptr_t address) {
   return clustered() && written_since(*span_of(region, address, 1).first, true);
 }

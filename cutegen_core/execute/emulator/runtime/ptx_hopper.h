@@ -7,7 +7,7 @@
 // matrix unit changes nothing here; the checked run warns of it.
 //
 //   ptx_hopper_barrier.cpp   mbarrier.*, elect.sync, setmaxnreg, mapa, barrier.cluster, fence.proxy
-//   ptx_hopper_copy.cpp      cp.async.bulk.* (tensor maps and plain bytes), prefetch.tensormap
+//   ptx_hopper_copy.cpp      cp.async.bulk.* (tensor maps and plain bytes), st.async, prefetch.tensormap
 //   ptx_hopper_matrix.cpp    wgmma.*
 #pragma once
 #include "ptx_machine.h"
@@ -53,6 +53,7 @@ const char* shared_name(uintptr_t address);
 // ptx_hopper_barrier.cpp
 void complete_bytes(Place const& place, uintptr_t barrier, uint32_t bytes);
 void check_barrier(const Call& call, uintptr_t barrier);
+void check_barrier_word(const Call& call, uintptr_t barrier);  // that it is initialised; of any block of the cluster
 
 // ptx_hopper_copy.cpp
 void arrive_loads(uintptr_t barrier);  // performs the loads that report to this barrier

@@ -84,9 +84,10 @@ void happened() {
 
 bool answer_sleepers() {
   if (sleepers == 0) return false;
+  if (stores_came()) return true;
   if (events != events_at_idle) answers = 0;
   events_at_idle = events;
-  if (++answers > MOST_ANSWERS) return false;
+  if (++answers > MOST_ANSWERS) return await_stores();
   note_change();
   return true;
 }
@@ -202,13 +203,18 @@ void poll(const Call& call) {
   check_barrier(call, address);
   bool const parity = call.at->detail[1] ? call.in<uint32_t>(2) & 1 : Barrier(call.in<uint64_t>(2)).parity;
   auto const over = [&] { return Barrier(word_at(address)).parity != parity; };
-  if (!over()) arrive_loads(address);
+  auto const let_come = [&] {
+    if (!over()) arrive_loads(address);
+    while (!over() && deliver_store(address, call.pc, call.frame)) {
+    }
+  };
+  let_come();
   if (!over()) {
     ++sleepers;
     wait_for_change(describe(address, parity), call.pc, call.frame);
     --sleepers;
   }
-  if (!over()) arrive_loads(address);
+  let_come();
   bool const yes = over();
   if (yes && spec.checked) acquire_for(current.thread, order_of(address).over);
   call.out(0, (uint32_t)yes);
@@ -348,6 +354,10 @@ void end_block() {
 void check_barrier(const Call& call, uintptr_t address) {
   access(call, address, 8, Access::ATOMIC, 8);
   if (!in_shared(address, 8)) fault(call, "MEMORY_ERROR", "out-of-bounds", "", "a barrier must lie in shared memory");
+  check_barrier_word(call, address);
+}
+
+void check_barrier_word(const Call& call, uintptr_t address) {
   if (!Barrier::valid(word_at(address)))
     fault(call, "MEMORY_ERROR", "mbarrier", shared_name(address), "'%s' on a barrier that is not initialised", call.at->opcode);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cluster.h"
 #include "ptx_hopper.h"
 
 namespace runner::ptx::hopper {
@@ -181,6 +182,44 @@ Copy plain_copy(const Call& call, int global) {
 void load_bytes(const Call& call) { issue_load(call, plain_copy(call, 1), 3, UNIT); }
 void store_bytes(const Call& call) { issue_store(call, plain_copy(call, 0), 1, UNIT); }
 
+// -- stores to a block of the cluster -------------------------------------------------------------------------------------------
+
+// detail[0]: bytes of an element; [1]: elements.
+void store_remotely(const Call& call) {
+  auto const bytes = (size_t)call.at->detail[0], all = bytes * (size_t)call.at->detail[1];
+  uintptr_t const to = call.shared_address(0), barrier = call.shared_address(2);
+  SharedByte const place = shared_byte(to), at = shared_byte(barrier);
+  if (spec.checked) {
+    check_remote(to, all, call.pc, call.frame);
+    check_remote(barrier, sizeof(uint64_t), call.pc, call.frame);
+  }
+  if (place.rank < 0 || at.rank != place.rank)
+    fault(call, "MEMORY_ERROR", "out-of-bounds", "", "'%s' stores to the shared memory of one block of a cluster, and reports to a barrier there",
+          call.at->opcode);
+  if (to % all != 0 || barrier % sizeof(uint64_t) != 0)
+    fault(call, "MEMORY_ERROR", "misaligned", "", "'%s' of %zu bytes: addresses must be multiples of what is stored there", call.at->opcode, all);
+  if (!in_shared(own_address(place.offset), all))
+    fault(call, "MEMORY_ERROR", "out-of-bounds", "", "'%s' of %zu bytes reaches beyond the shared memory of block %d of the cluster", call.at->opcode, all, place.rank);
+  check_barrier_word(call, barrier);
+  RemoteStore store = {};
+  store.to = place.offset, store.barrier = at.offset, store.bytes = (uint32_t)all;
+  const Operand& value = call.at->operands[1];
+  for (int i = 0; i < call.at->detail[1]; ++i)
+    call.read(value.kind == Operand::VECTOR ? value.parts[i] : value, store.value + bytes * (size_t)i, bytes);
+  at_frames(call.pc, call.frame);
+  if (clustered()) return send_store((uint32_t)place.rank, store);
+  access(call, to, all, Access::WRITE, all);
+  memcpy((void*)to, store.value, all);
+  complete_bytes(here(call), barrier, store.bytes);
+}
+
+Execute decode_remote_store(Instruction& i) {
+  i.detail[0] = type_bits(i.last()) / 8;
+  i.detail[1] = i.has("v2") ? 2 : i.has("v4") ? 4 : 1;
+  bool const known = i.count == 3 && i.has("shared::cluster") && i.has("mbarrier::complete_tx::bytes");
+  return known && (i.detail[0] == 4 || i.detail[0] == 8) && i.detail[0] * i.detail[1] <= REMOTE_BYTES ? store_remotely : nullptr;
+}
+
 // -- groups of stores ---------------------------------------------------------------------------------------------------------
 
 void commit(const Call&) {
@@ -259,6 +298,7 @@ void begin_copies() {
 }
 
 void end_copies() {
+  end_stores();
   if (load_count) {
     As const issuer(loads[0].place);
     warn("bulk-copy", "", "the block ends while a bulk copy it started still writes to its shared memory: wait for its barrier");
@@ -271,6 +311,6 @@ void end_copies() {
   for (int i = 0; i < store_count; ++i) perform(stores[i], false);
 }
 
-const Family copy_family[] = {{"cp.async.bulk", decode_bulk}, {"prefetch.tensormap", decode_prefetch_map}, {}};
+const Family copy_family[] = {{"st.async", decode_remote_store}, {"cp.async.bulk", decode_bulk}, {"prefetch.tensormap", decode_prefetch_map}, {}};
 
 }  // namespace runner::ptx::hopper
