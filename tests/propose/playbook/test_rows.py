@@ -445,6 +445,41 @@ def test_a_team_keeps_one_row_after_the_other(case: str, shared: SharedTools, tm
     assert_right(one, [last], workloads, shared, tmp_path, params=params, compiled=suffix == "2")
 
 
+# A cluster has several rows of the benchmark's length, which small ones share as well; weights stay in registers.
+LONG = {"R": 64, "C": 262144}
+PERSISTENT = {
+    "layer norm, whose last block has less": ({"PERSIST_BLOCKS": 4}, problem(
+        "F.layer_norm(x, (C,), w, b)", LONG, {"R": 9, "C": 4104}, x="torch.randn(R, C) + 400", w="torch.randn(C)",
+        b="torch.randn(C)")),
+    "softmax, with rows that begin with -inf or have nothing else": ({"PERSIST_CLUSTERS": 3}, problem(
+        "torch.softmax(x, 1)", LONG, {"R": 5, "C": 1028},
+        x="torch.where(torch.arange(C) < torch.tensor([0, C, C // 2, C - 1, 1]).repeat(R)[:R, None], -torch.inf,"
+          " torch.randn(R, C))")),
+    "root mean square of halves by one block, and the largest": ({"PERSIST_BLOCKS": 1}, problem(
+        "(F.rms_norm(x, (C,), w), x.abs().amax(1))", {"R": 64, "C": 524288}, {"R": 7, "C": 1032},
+        x="torch.randn(R, C).bfloat16()", w="torch.randn(C).bfloat16()")),
+    "what is added before, of which some blocks have nothing": ({"PERSIST_BLOCKS": 16, "PERSIST_CLUSTERS": 1}, problem(
+        "F.layer_norm(x + y, (C,), w, b) * s", {"R": 64, "C": 131072}, {"R": 5, "C": 260},
+        x="torch.randn(R, C)", y="torch.randn(R, C)",
+        w="torch.randn(C)", b="torch.randn(C)", s="torch.randn(R, 1)")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if k == 0 else pytest.mark.thorough) for k, name in enumerate(PERSISTENT)]
+)
+def test_a_persistent_cluster_keeps_one_row_after_the_other(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    params, one = PERSISTENT[case]
+    last = variants_of(one, shared, tmp_path, Target(DEVICE))[-1]
+    file = kernel_file.parse(last.source)
+    params = {"PERSIST_ROWS": 3, "PERSIST_CLUSTERS": 2, **params}
+    (small,) = one.workloads[1:]
+    signature = shared.reference(one, tmp_path).signature(small)
+    launch = file.plan(signature, DEVICE, {**file.defaults(), **params}).launches[-1]
+    assert launch.kernel.split("<")[0].endswith("_persistent")
+    assert_right(one, [last], [small], shared, tmp_path, params=params, compiled=case.startswith(("layer", "softmax")))
+
+
 # The same where warps have roles: rings of few chunks of 256 vectors, so that they are gone through several times.
 PIPELINED = {
     HOLES: ({"TEAM": 3, "RING": 3328}, SHARED[HOLES][1]),

@@ -15,6 +15,7 @@ from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.rows.kept_rows import LongRows
+from cutegen_core.propose.playbook.rows.persistent import add_persistent, wanted_persistent
 from cutegen_core.propose.playbook.rows.pipelines import add_pipeline, wanted_pipeline
 from cutegen_core.propose.playbook.rows.teams import add_teams, wanted_team
 from cutegen_core.propose.playbook.rows.vectors import has_vectors
@@ -57,9 +58,12 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: T
     rows = LongRows(k)
     row_bytes = rows.length * rows.bytes_kept
     shared = row_bytes > _TWO_BLOCKS
-    pipeline = wanted_pipeline(k, rows, target) if shared else None
-    team = wanted_team(k, rows, target) if shared and not pipeline else None
-    teams = bool(pipeline or team) and not _suits_clusters(k, rows, target)
+    persistent = wanted_persistent(k, rows, target) if shared else None
+    if persistent:
+        when = add_persistent(piece, k, rows, persistent, when)
+    pipeline = wanted_pipeline(k, rows, target) if shared and not persistent else None
+    team = wanted_team(k, rows, target) if shared and not (persistent or pipeline) else None
+    teams = bool(persistent) or (bool(pipeline or team) and not _suits_clusters(k, rows, target))
     first = len(piece.params)
     if pipeline:
         when = add_pipeline(piece, k, rows, pipeline, when, target, chosen=teams)
@@ -67,7 +71,9 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: T
         when = add_teams(piece, k, rows, team, when, target, chosen=teams)
     second = len(piece.params)
     _add_rows(piece, k, rows, row_bytes if shared and target.cluster_sizes else 0, when, target)
-    if pipeline or team:  # the kernel that does not have these rows has no choice but, of TEAM, to have them
+    if (
+        persistent or pipeline or team
+    ):  # the kernel that does not have these rows has no choice but, of TEAM, to have them
         idle = slice(second, None) if teams else slice(first + 1, second)
         piece.params[idle] = [replace(p, values=(p.default,)) for p in piece.params[idle]]
 

@@ -104,8 +104,9 @@ def add_pipeline(
     name, k.name = k.name, f"{k.name}_pipelined"
     code = render(
         "rows_pipelined.cu.j2", k=k, long=rows, folds=rows.folds, others=rows.others, words=words, word_count=count,
-        whole=passed, mail=mail, turns=_TURNS, has_roles=True, line=_LINE, other_threads=_OTHER_THREADS,
-        box=_BOX, maps=maps, pointers={t.name: k.naming.tensor(rows.source(t)) for t in rows.kept},
+        whole=passed, mail=mail, turns=_TURNS, has_roles=True, others_stay=False, line=_LINE,
+        other_threads=_OTHER_THREADS, box=_BOX, maps=maps,
+        pointers={t.name: k.naming.tensor(rows.source(t)) for t in rows.kept},
     )  # fmt: skip
     piece.add_code(code)
     piece.includes.append("cutlass/arch/barrier.h")

@@ -136,6 +136,6 @@ def _render(k: RowsKernel, rows: LongRows, whole: str, mail: str) -> tuple[str, 
     words, count = words_of(rows.folds)
     code = render(
         "rows_teams.cu.j2", k=k, long=rows, folds=rows.folds, others=rows.others, words=words, word_count=count,
-        whole=whole, mail=mail, per_sm=_PER_SM, turns=_TURNS, has_roles=False,
+        whole=whole, mail=mail, per_sm=_PER_SM, turns=_TURNS, has_roles=False, others_stay=False,
     )  # fmt: skip
     return code, count

@@ -65,6 +65,10 @@ class RowVectors:
         same = access.offset.text == lead.offset.text and self._steps(access) == self._steps(lead)
         return self.joined and tensor in self._contiguous and same
 
+    def is_of_all_rows(self, tensor: TensorText) -> bool:
+        """Return whether each row reads the same elements of it."""
+        return all(step == "0" for step in self._steps(self._access[tensor.name]))
+
     @property
     def shifted(self) -> bool:
         """Return whether vectors that are not in step are shifted into place: a warp has all elements that margins of

@@ -1,0 +1,108 @@
+"""Write rows that clusters keep one after the other: what all rows read, as the weights of a norm, stays in registers.
+
+The kernel of `long_rows` has a cluster for each row, whose blocks read the weights again for every row: at 262144
+columns that is as much as the row and its results together, and the L2 bounds it. Its barriers of the cluster also wait
+until all that was written is in memory. Here a cluster stays, keeps the weights, and has no such barrier: measured on
+an H200 (`benchmarks.kernels.rows`), layer norms of such rows come from 0.85 to 0.94 of the bandwidth of a copy.
+"""
+
+from __future__ import annotations
+
+from math import ceil, prod
+from typing import NamedTuple
+
+from cutegen_core.propose.playbook.kernels import RowsKernel
+from cutegen_core.propose.playbook.parameters import TensorText
+from cutegen_core.propose.playbook.rows.folds import words_of
+from cutegen_core.propose.playbook.rows.kept_rows import LongRows
+from cutegen_core.propose.playbook.rows.team_launch import divide
+from cutegen_core.propose.playbook.target import Target
+from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
+
+_BLOCKS, _THREADS, _EACH, _LINE = 16, 256, 4, 32
+"""Of a cluster; of a block; vectors of a thread in a chunk; those of which a share has a whole number, which are whole
+lines of the cache."""
+_EMULATED, _MOST_EMULATED = 2, 2
+"""Blocks of a cluster, and clusters, on the emulator."""
+_OTHERS = 4 << 10
+"""Bytes of shared memory left to barriers and reductions."""
+_FEWEST_PLACES = 3
+"""Shares of rows that a block has room for: one is written, one is reduced, and one is on its way."""
+_MOST_HELD = 128
+"""Registers of a thread that hold what all rows read."""
+_FEWEST_ROWS = 4
+"""Rows of a cluster from which it pays to stay."""
+_LEAST_SHARE, _LEAST_SIMPLE_SHARE = 48 << 10, 32 << 10
+"""Bytes of a row that a block keeps, from which they take longer to come than its blocks take to reduce them and to
+tell one another: of exponentials, or squares around a mean, and of other reductions."""
+_LEAST_SIZE = 4
+"""Bytes of an element where exponentials, or squares around a mean, are summed: of halves they take longer to sum."""
+
+
+class Shares(NamedTuple):
+    """Chunks of a share of a row, and shares that a block has room for."""
+
+    chunks: int
+    places: int
+
+
+def wanted_persistent(k: RowsKernel, rows: LongRows, target: Target) -> Shares | None:
+    """Return how clusters of this device keep rows one after the other; None where other kernels have these rows."""
+    if target.device is None or _BLOCKS not in target.cluster_sizes or not _suits(k, rows):
+        return None
+    share = ceil(ceil(rows.length // k.width / _BLOCKS) / _LINE) * _LINE
+    chunks = ceil(share / (_THREADS * _EACH))
+    held = sum(chunks * _EACH * k.width * rows.size(t) for t in _stay(k, rows)) // 4
+    places = (target.smem_max - _OTHERS) // (chunks * _THREADS * _EACH * k.width * rows.bytes_kept)
+    all_rows = prod(mode.extent.size for mode in k.region.outer)
+    few = all_rows < _FEWEST_ROWS * (target.device.sm_count // _BLOCKS)
+    short = share * k.width * rows.bytes_kept < (_LEAST_SHARE if rows.folds[0].together else _LEAST_SIMPLE_SHARE)
+    return None if few or short or held > _MOST_HELD or places < _FEWEST_PLACES else Shares(chunks, places)
+
+
+def _suits(k: RowsKernel, rows: LongRows) -> bool:
+    """Return whether rows have one reduction, whole vectors, and what all of them read besides what is kept."""
+    if len(rows.folds) != 1 or rows.folds[0].stores or not k.statements.stores or rows.length % k.width:
+        return False
+    slow = rows.folds[0].together and any(rows.size(t) < _LEAST_SIZE for t in rows.kept)
+    fixed = all(rows.is_of_all_rows(t) and rows.order(t) == "contiguous" for t in _stay(k, rows))
+    return bool(rows.kept) and fixed and not slow
+
+
+def add_persistent(piece: RegionText, k: RowsKernel, rows: LongRows, found: Shares, when: str) -> str:
+    """Add the kernel, and its launch for rows that clusters keep; return the condition under which there are others.
+
+    Args:
+        when: the condition under which rows are long; none: they always are.
+    """
+    block = piece.param("PERSIST_THREADS", _THREADS, _THREADS, 2 * _THREADS)
+    items = piece.param("PERSIST_EACH", _EACH, _EACH // 2, _EACH)
+    piece.where.append(f"{block} * {items} == {_THREADS * _EACH}")
+    chunks, places = piece.param("PERSIST_CHUNKS", found.chunks), piece.param("PERSIST_ROWS", found.places)
+    blocks = piece.param("PERSIST_BLOCKS", _BLOCKS, emulator=_EMULATED)
+    most = piece.param("PERSIST_CLUSTERS", 1024, emulator=_MOST_EMULATED)
+    share = f"round_up(ceil_div({k.cols} // {k.width}, {blocks}), {_LINE})"
+    fits = k.naming.let("stays", f"{share} <= {block} * {items} * {chunks} and {blocks} <= sm_count and {rows.whole}")
+    own, others = divide(when, fits)
+    taken, stay = k.naming.fresh("taken"), _stay(k, rows)
+    words, count = words_of(rows.folds)
+    name, k.name = k.name, f"{k.name}_persistent"
+    code = render(
+        "rows_persistent.cu.j2", k=k, long=rows, folds=rows.folds, others=rows.others, words=words, word_count=count,
+        taken=taken, line=_LINE, has_roles=False, others_stay=True, stay=stay,
+        passing=[t for t in k.tensors if t not in stay],
+    )  # fmt: skip
+    piece.add_code(code)
+    piece.includes += ["cooperative_groups.h", "cutlass/arch/barrier.h"]
+    piece.scratch.append(ScratchText(taken, "int32", ("1",), zero=True))
+    clusters = f"max(1, min({k.rows}, {most}, sm_count // {blocks}))"
+    smem = f"{places} * {block} * {items} * {chunks} * {k.width * rows.bytes_kept}"
+    kernel, arguments = f"{k.name}<{block}, {items}, {chunks}, {places}, {blocks}>", (*k.arguments, taken)
+    piece.launches.append(LaunchText(kernel, (f"{clusters} * {blocks}",), (block,), arguments, own, smem, (blocks,)))
+    k.name = name
+    return others
+
+
+def _stay(k: RowsKernel, rows: LongRows) -> list[TensorText]:
+    """Return what is read along each row and not kept."""
+    return [t for t in k.inputs if t.copied and t not in rows.kept]
