@@ -231,6 +231,7 @@ class _Run:
     diagnostics: tuple[Diagnostic, ...] = ()
     verdicts: list[WorkloadVerdict] = field(default_factory=list)
     sizes: list[str] = field(default_factory=list)
+    not_near: list[str] = field(default_factory=list)
     log: str = ""
     resources: Resources | None = None
     timing: BenchmarkStage | None = None
@@ -305,7 +306,7 @@ class _Run:
     def test(self) -> StageFailure | None:
         begun, compiled = self.tests.stage, self.resources
         stage = begun or self._testing(self.compiled, self.watch)
-        self.verdicts, self.sizes = stage.verdicts, stage.sizes
+        self.verdicts, self.sizes, self.not_near = stage.verdicts, stage.sizes, stage.not_near
         failure = self.tests.result() if begun else stage.run()
         self.resources = replace(compiled, shared=tuple(stage.shared.values())) if compiled else None
         return failure
@@ -384,6 +385,8 @@ class _Run:
             marks.add(Mark.NOT_SANITIZED)
         if self._no_float64():
             marks.add(Mark.NO_FLOAT64)
+        if self.not_near:
+            marks.add(Mark.SMALL_SIZES)
         if any(c.wide for v in self.verdicts for c in v.comparisons):
             marks.add(Mark.WIDE_TOLERANCE)
         return tuple(sorted(marks))

@@ -14,6 +14,7 @@ MARK_WORDS: Mapping[Mark, str] = {
     Mark.NOT_SANITIZED: "compute-sanitizer has not checked it yet; that happens before the kernel is accepted",
     Mark.UNSTABLE: "its median moved by more than 2 % in a fresh process: do not rely on this number",
     Mark.NO_FLOAT64: "the reference cannot run in float64: only atol and rtol were checked, at its own precision",
+    Mark.SMALL_SIZES: "no run here came near the sizes of a benchmark: what only shows there is not known",
     Mark.WIDE_TOLERANCE: "the problem allows errors more than ten times the usual tolerance; its lint says why",
     Mark.CONFIRM: "more than 5 times faster than the fastest baseline: check it yourself before you promote it",
 }

@@ -41,6 +41,7 @@ class NearBenchmark:
     Attributes:
         test_once: makes each of these runs, and judges it.
         sizes: how far towards each benchmark's sizes the candidate was judged, in words.
+        not_near: names of benchmarks near whose sizes nothing ran.
         passed: names of the workloads that passed: ladders often end in the same sizes.
     """
 
@@ -50,6 +51,7 @@ class NearBenchmark:
     executor: ExecutorKind
     verdicts: RunVerdicts
     sizes: list[str]
+    not_near: list[str]
     test_once: Callable[[Sequence[OneRun]], StageFailure | None]
     passed: set[str] = field(default_factory=set)
 
@@ -61,6 +63,7 @@ class NearBenchmark:
             ran: list[ChosenRun] = []
             failure = self._test_ladders(benchmark, ran)
             self.sizes.append(describe_sizes(benchmark, self.reference.own_sizes(), [one.workload for one in ran]))
+            self.not_near += [] if ran else [benchmark.name]
             made |= {_instance(launch) for one in ran for launch in one.plan.launches}
             failure = failure or self._find_untested_launch(benchmark, made)
             if failure:

@@ -59,6 +59,7 @@ class CorrectnessStage:
         instrumented: also run the builds that detect memory errors and races.
         verdicts: one per run, in order; the last one failed if `run` returns a failure.
         sizes: how far towards each benchmark's sizes it was judged, in words.
+        not_near: names of benchmarks near whose sizes nothing ran.
         shared: how each kernel's warps access shared memory, where that was counted.
     """
 
@@ -73,6 +74,7 @@ class CorrectnessStage:
     watch: Watch
     verdicts: list[WorkloadVerdict] = field(default_factory=list)
     sizes: list[str] = field(default_factory=list)
+    not_near: list[str] = field(default_factory=list)
     shared: dict[str, SharedAccess] = field(default_factory=dict)
 
     def run(self) -> StageFailure | None:
@@ -99,7 +101,7 @@ class CorrectnessStage:
     def _test_sizes(self, runs: CandidateRuns) -> StageFailure | None:
         return NearBenchmark(
             self.problem, self.reference, self.planned, self.executor.kind, self._judge, self.sizes,
-            partial(self._test_once, runs),
+            self.not_near, partial(self._test_once, runs),
         ).test()  # fmt: skip
 
     def _prepare(self, runs: CandidateRuns, name: str, workload: Workload) -> PreparedWorkload:

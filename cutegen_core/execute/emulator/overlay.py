@@ -21,6 +21,17 @@ from cutegen_core.records.errors import MachineError
 _REPLACEMENTS: Mapping[str, tuple[tuple[str, str, int], ...]] = {
     # `thread0()` and similar functions test `__CUDA_ARCH__`, undefined at that point; they would always be true.
     "cute/util/debug.hpp": (("\n{\n#if defined(__CUDA_ARCH__)\n", "\n{\n#if 1\n", 2),),
+    # A host has no warps and no atomics: these return 0, or false, or do nothing.
+    "cutlass/cutlass.h": (("  #if defined(__CUDA_ARCH__)\n", "  #if 1\n", 5),),
+    "cutlass/functional.h": (
+        ("#if defined(__CUDA_ARCH__)\n    atomicAdd(", "#if 1\n    atomicAdd(", 1),
+        ("#if defined(__CUDA_ARCH__)\n    return atomicMax(", "#if 1\n    return atomicMax(", 1),
+        ("#if defined(__CUDA_ARCH__)\n    // In device code", "#if 1\n    // In device code", 1),
+        ("#if !defined(__CUDA_ARCH__)\n    CUTLASS_UNUSED(ptr);", "#if 0\n    CUTLASS_UNUSED(ptr);", 1),
+        ("#elif (__CUDA_ARCH__ >= 600)\n    atomicAdd(", "#elif 1\n    atomicAdd(", 1),
+        ("#if !defined(__CUDA_ARCH__) || (defined(__CUDA_ARCH__)  && (__CUDA_ARCH__ < 600))\n", "#if 0\n", 1),
+        ("#elif defined(__CUDA_ARCH__)\n", "#elif 1\n", 2),
+    ),
     # These test nvcc's version; the emulator supports what they switch on.
     "cutlass/arch/barrier.h": (
         ("#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ >= 12)\n", "#if 1\n", 1),

@@ -46,6 +46,9 @@ _FEW_ELEMENTS, _ROUNDINGS = 64, 12
 softmax of what is left of them may choose another column, or not."""
 _IN_PRODUCTS = {Values.CANCELLING: _ROUNDINGS, Values.WIDE: 3}
 """Values of which terms of a product cancel, by design or by chance -> how often products are rounded, in turn."""
+_OF_INPUTS = {Values.DOMINANT: 3, Values.DOMINANT_ACROSS: 3}
+"""Values of which few elements of an output may show any error, as where all others are limited -> how often inputs are
+rounded, in turn."""
 _SUM_EPS = 2.0**-23
 _WIDEST_EPS = 2.0**-7
 """Of bfloat16: nobody adds up in 8-bit floats."""
@@ -158,7 +161,7 @@ def _run_roundings(live: Live, exact: Sequence[torch.Tensor], values: Values) ->
         yield exact
         return
     small = sum(t.numel() for t in exact) <= _FEW_ELEMENTS
-    for seed in range(1, 1 + (_ROUNDINGS if small else 1)):
+    for seed in range(1, 1 + (_ROUNDINGS if small else _OF_INPUTS.get(values, 1))):
         yield run_exact(live, _round_inputs(live, values, seed))
     yield run_rounded(live, live.tensors, 1)
     for seed in range(1, 1 + _IN_PRODUCTS.get(values, 0)):
@@ -189,13 +192,14 @@ def _kinds(live: Live, structure: Mapping[str, InputStructure]) -> Iterator[Valu
 def _round_inputs(live: Live, values: Values, seed: int) -> dict[str, torch.Tensor]:
     """Return float64 inputs, each moved outwards by at most one rounding of the declared precision.
 
-    Sums of numbers of one sign grow with every element, so that there the roundings of sums in float32 add up.
+    Sums of numbers of one sign grow with every element, and sums behind one element that dominates them are as large as
+    that: there the roundings of sums in float32 add up.
     """
     generator = torch.Generator().manual_seed(seed)
     moved = {}
     for name, tensor in live.tensors.items():
         if tensor.is_floating_point() and live.roles[name] is TensorRole.INPUT:
-            again = max(tensor.shape, default=1) ** 0.5 if values in _OF_ONE_SIGN else 0.0
+            again = max(tensor.shape, default=1) ** 0.5 if values in (*_OF_ONE_SIGN, *_DOMINATED) else 0.0
             eps = min(torch.finfo(tensor.dtype).eps, _WIDEST_EPS)
             most = eps + again * min(_SUM_EPS, eps)
             step = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * most

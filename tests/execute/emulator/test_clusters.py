@@ -43,7 +43,7 @@ __global__ void sums(float const* x, float* out, int mistake) {
   }
   if (mistake == 8) out[t] = total + float(cluster_id_in_grid().x);
   else out[blockIdx.x * 32 + t] = total;
-  if (mistake == 10) asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];"
+  if (mistake == 10) asm volatile("mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], 4;"
                                   :: "r"(set_block_rank(cast_smem_ptr_to_uint(&partial[0]), (rank + 1) % 4)));
   if (mistake != 3 || rank == 3) cluster_sync();
 }
@@ -186,7 +186,7 @@ def test_mistakes_are_found(harness: Harness, mistake: int, kind: str, words: st
         assert (ran.finding.variable, ran.finding.line) == ("partial", line_of(SUMS, "// reads it"))
 
 
-def test_a_barrier_of_another_block_is_unsupported_by_name(harness: Harness) -> None:
+def test_what_is_not_done_at_barriers_of_another_block_is_unsupported_by_name(harness: Harness) -> None:
     ran, _ = sums(harness, 10, checked=True)
     assert ran.status is Status.UNSUPPORTED
     assert "shared memory of another block" in ran.executed.message

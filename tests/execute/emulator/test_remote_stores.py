@@ -1,4 +1,4 @@
-"""Stores to another block of a cluster that report to a barrier there (st.async): right kernels and seeded mistakes."""
+"""What a block does at barriers of another one of its cluster: stores that report there, arrivals, multicast."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from cutegen_core.execute.executors.cpu import CpuExecutor
-from cutegen_core.records.launch import LaunchPlan
+from cutegen_core.records.launch import (
+    Launch,
+    LaunchPlan,
+    ScalarArgument,
+    TensorArgument,
+    TensorMap,
+    TensorMapArgument,
+)
 from cutegen_core.records.trial import Status
 from tests.execute.emulator.emulated import Harness, Ran, kernel, line_of, one
 
@@ -40,7 +47,7 @@ __global__ void told(float const* x, float* out, int turns, int mistake) {
       asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];"  // sends
                    :: "r"(there + moved), "f"(x[blockIdx.x] + turn), "f"(1.0f), "r"(barrier) : "memory");
     }
-    if (mistake != 2) wait_barrier(full[place], phase);
+    if (mistake != 2 && (mistake != 5 || turn + 1 < turns)) wait_barrier(full[place], phase);
     for (int other = 0; other < blocks; ++other) total += heard[place][other][0] * heard[place][other][1];
     __syncthreads();
   }
@@ -49,6 +56,110 @@ __global__ void told(float const* x, float* out, int turns, int mistake) {
 }
 """,
 )
+
+
+# The first block loads boxes of 64 floats for all of its cluster, two at a time; each block adds them up, and tells the
+# first one when a place may be filled again. On the way each hands a number to the next one by ordinary stores.
+SPREAD = kernel(
+    "spread",
+    """#include <cutlass/arch/barrier.h>
+__global__ void spread(const __grid_constant__ CUtensorMap boxes, float const* x, float* out, int turns, int mistake) {
+  __shared__ alignas(128) float box[2][64];
+  __shared__ float handed[16];
+  __shared__ uint64_t full[2], empty[2], passed[1];
+  int const t = threadIdx.x, blocks = int(cluster_shape().x), rank = int(block_rank_in_cluster());
+  if (t == 0) {
+    for (int at = 0; at < 2; ++at) initialize_barrier(full[at], 1), initialize_barrier(empty[at], blocks);
+    initialize_barrier(passed[0], 1);
+    cutlass::arch::fence_barrier_init();
+  }
+  __syncthreads();
+  cluster_sync();
+  float total = 0;
+  for (int turn = 0; turn < turns; ++turn) {
+    int const at = turn % 2, phase = turn / 2 % 2;
+    if (t == 0) {
+      set_barrier_transaction_bytes(full[at], 256);
+      if (rank == 0) {
+        if (turn >= 2 && mistake != 1) wait_barrier(empty[at], phase ^ 1);
+        uint16_t const mask = mistake == 2 ? 1u << blocks : (1u << blocks) - (mistake == 3 ? 2 : 1);
+        if (turn % 4 < 2) SM90_TMA_LOAD_MULTICAST_2D::copy(&boxes, &full[at], mask, 0, box[at], 0, turn);  // all
+        else asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                          "[%0], [%1], 256, [%2], %3;" :: "r"(cast_smem_ptr_to_uint(box[at])), "l"(x + 64 * turn),
+                          "r"(cast_smem_ptr_to_uint(&full[at])), "h"(mask) : "memory");
+      }
+    }
+    if (mistake != 4) wait_barrier(full[at], phase);
+    total += box[at][t];
+    cutlass::arch::fence_view_async_shared();
+    __syncthreads();
+    if (t == 0) cutlass::arch::ClusterBarrier::arrive(&empty[at], 0, mistake != 5);
+  }
+  uint32_t const next = set_block_rank(cast_smem_ptr_to_uint(&handed[0]), (rank + 1) % blocks);
+  if (t == 0) {
+    asm volatile("st.shared::cluster.f32 [%0], %1;" :: "r"(next), "f"(float(rank)) : "memory");
+    cutlass::arch::ClusterBarrier::arrive(&passed[0], (rank + 1) % blocks, true);
+    if (mistake == 6) asm volatile("st.shared::cluster.f32 [%0], %1;" :: "r"(next), "f"(float(rank)) : "memory");
+  }
+  wait_barrier(passed[0], 0);
+  out[blockIdx.x * 64 + t] = total + handed[0];  // hears
+  cluster_sync();
+}
+""",
+)
+
+
+# Each block loads a half of every box for both of its cluster, by CUTLASS's pipeline. Consumers tell both.
+PIPED = kernel(
+    "piped",
+    """#include <cutlass/pipeline/pipeline.hpp>
+__global__ void piped(const __grid_constant__ CUtensorMap halves, float* out, int turns) {
+  using Pipeline = cutlass::PipelineTmaAsync<2>;
+  __shared__ alignas(128) float box[2][64];
+  __shared__ typename Pipeline::SharedStorage storage;
+  int const group = threadIdx.x / 128, t = threadIdx.x % 128, rank = int(block_rank_in_cluster());
+  typename Pipeline::Params params;
+  params.transaction_bytes = 256, params.is_leader = t == 0, params.num_consumers = 128;
+  params.role = group == 0 ? Pipeline::ThreadCategory::Producer : Pipeline::ThreadCategory::Consumer;
+  Pipeline pipeline(storage, params, Shape<_2, _1, _1>{});
+  cluster_sync();
+  if (group == 0) {
+    if (t != 0) return;
+    auto state = cutlass::make_producer_start_state<Pipeline>();
+    for (int turn = 0; turn < turns; ++turn, ++state) {
+      pipeline.producer_acquire(state);
+      SM90_TMA_LOAD_MULTICAST_2D::copy(&halves, reinterpret_cast<uint64_t*>(pipeline.producer_get_barrier(state)), 3, 0,
+                                       box[state.index()] + 32 * rank, 32 * rank, turn);
+    }
+    pipeline.producer_tail(state);
+  } else {
+    cutlass::PipelineState<2> state;
+    float total = 0;
+    for (int turn = 0; turn < turns; ++turn, ++state) {
+      pipeline.consumer_wait(state);
+      total += box[state.index()][t % 64];
+      cutlass::arch::fence_view_async_shared();
+      cutlass::arch::NamedBarrier::sync(128, 1);
+      pipeline.consumer_release(state);
+    }
+    out[blockIdx.x * 128 + t] = total;
+  }
+}
+""",
+)
+
+
+def spread(
+    harness: Harness, mistake: int = RIGHT, *, checked: bool, blocks: int = BLOCKS, order: str = "forward"
+) -> Ran:
+    """Run a cluster, of which each block adds up seven boxes and the rank of the block before it."""
+    x = np.arange(7 * 64, dtype=np.float32).reshape(7, 64)
+    boxes = TensorMap("boxes", "x", "float32", 0, (64, 7), (256,), (64, 1), (1, 1))
+    arguments = [TensorMapArgument("boxes"), TensorArgument("x", "float32"), TensorArgument("out", "float32")]
+    numbers = [ScalarArgument(7, "turns"), ScalarArgument(mistake, "mistake")]
+    launch = Launch("spread", (blocks, 1, 1), (64, 1, 1), 0, (*arguments, *numbers), cluster=(blocks, 1, 1))
+    outputs = {"out": np.zeros(blocks * 64, np.float32)}
+    return harness.run(SPREAD, {"x": x}, outputs, LaunchPlan((launch,), (), (boxes,)), checked=checked, order=order)
 
 
 @pytest.fixture(scope="module")
@@ -116,5 +227,47 @@ def test_a_wait_that_is_missing_gives_wrong_numbers(harness: Harness, checked: b
 
 def test_a_block_that_ends_too_early_is_found(harness: Harness) -> None:
     ran = told(harness, 5, checked=True)
-    assert ran.finding.kind == "cluster", ran.executed
-    assert "ended" in ran.finding.message or "ends while" in ran.finding.message
+    assert (ran.status, ran.finding.kind) == (Status.MEMORY_ERROR, "cluster"), ran.executed
+    assert "which has ended" in ran.finding.message
+
+
+@BUILDS
+@pytest.mark.parametrize("blocks", [1, 2, 4])
+@pytest.mark.parametrize("order", ["forward", "reverse", "random"])
+def test_one_block_loads_for_all(harness: Harness, checked: bool, blocks: int, order: str) -> None:
+    ran = spread(harness, checked=checked, blocks=blocks, order=order)
+    assert (ran.status, ran.executed.findings) == (Status.PASSED, ()), ran.executed
+    boxes = np.arange(7 * 64, dtype=np.float32).reshape(7, 64).sum(axis=0)
+    before = (np.arange(blocks, dtype=np.float32)[:, None] - 1) % blocks
+    np.testing.assert_array_equal(ran.outputs["out"].reshape(blocks, 64), boxes + before)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "kind", "words"),
+    [
+        (1, "race", "could not yet know that it was done"),
+        (2, "out-of-bounds", "of mask 0x10 of a cluster of 4"),
+        (3, "deadlock", "256 bytes that were announced and that no copy brings"),
+        (4, "uninitialised, missing-wait", "box"),
+        (5, "deadlock", "waits for ever at mbarrier"),
+        (6, "race", "no barrier of the cluster in between"),
+    ],
+)
+def test_mistakes_with_what_comes_to_all_are_found(harness: Harness, mistake: int, kind: str, words: str) -> None:
+    for order in ("forward", "reverse"):
+        ran = spread(harness, mistake, checked=True, order=order)
+        assert ran.status is Status.MEMORY_ERROR, ran.executed
+        assert ran.finding.kind in kind, ran.finding
+        assert words in f"{ran.finding.message} {ran.finding.variable}", ran.finding
+
+
+@BUILDS
+@pytest.mark.parametrize("order", ["forward", "reverse", "random"])
+def test_a_pipeline_of_cutlass_loads_for_two_blocks(harness: Harness, checked: bool, order: str) -> None:
+    x = np.arange(7 * 64, dtype=np.float32).reshape(7, 64)
+    halves = TensorMap("halves", "x", "float32", 0, (64, 7), (256,), (32, 1), (1, 1))
+    arguments = (TensorMapArgument("halves"), TensorArgument("out", "float32"), ScalarArgument(7, "turns"))
+    plan = LaunchPlan((Launch("piped", (4, 1, 1), (256, 1, 1), 0, arguments, cluster=(2, 1, 1)),), (), (halves,))
+    ran = harness.run(PIPED, {"x": x}, {"out": np.zeros(512, np.float32)}, plan, checked=checked, order=order)
+    assert (ran.status, ran.executed.findings) == (Status.PASSED, ()), ran.executed
+    np.testing.assert_array_equal(ran.outputs["out"].reshape(8, 64), np.tile(x.sum(axis=0), (8, 1)))

@@ -239,8 +239,8 @@ void copy_arrived(int thread, uintptr_t address, size_t bytes) {
   }
 }
 
-// A store by a block of the cluster has come, whose sender knows what this block did before a time.
-void store_arrived(uintptr_t address, size_t bytes, uint32_t from, uint32_t known_time, uintptr_t pc, uintptr_t frame) {
+// A store or copy by a block of the cluster has come, whose sender knows what this block did before a time.
+void remote_arrived(uintptr_t address, size_t bytes, uint32_t from, uint32_t known_time, uintptr_t pc, uintptr_t frame) {
   Region* const region = find(address);
   if (!region || !region->cells) return;
   access_pc = pc, access_frame = frame, access_address = address, access_bytes = bytes;

@@ -33,10 +33,6 @@ void map_part(uintptr_t at, size_t bytes, size_t offset) {
     fail("MACHINE_ERROR", "memory", "", "cannot map the shared memory of a cluster (errno %d)", errno);
 }
 
-uintptr_t address_in(uint32_t rank, size_t offset) {
-  return rank == rank_here ? own_address(offset) : window_of(rank) + offset;
-}
-
 uint32_t value_of(uint32_t* word) { return __atomic_load_n(word, __ATOMIC_SEQ_CST); }
 
 // A moment at most: another block may have failed.
@@ -72,10 +68,10 @@ void take_turn() {
     sleep_on(&cluster->begun[rank_here], turns);
 }
 
-// No block has anything to do: one that waits for a store says what for.
+// No block has anything to do: one that waits at a barrier of its own says what for.
 void give_up() {
   for (uint32_t rank = 0; rank < cluster->blocks; ++rank)
-    if (cluster->stores[rank].waits && cluster->awaited[rank].word == &cluster->stores[rank].sent) {
+    if (cluster->remote[rank].waits && cluster->awaited[rank].word == &cluster->remote[rank].sent) {
       cluster->stuck = 1;
       if (rank != rank_here) give_turn(rank), take_turn();
       return;
@@ -84,15 +80,19 @@ void give_up() {
 }
 
 // In a plain run, in which blocks do not take turns.
-bool store_may_come() {
+bool remote_may_come() {
   lock_cluster();
   bool may = false;
-  for (uint32_t rank = 0; rank < cluster->blocks; ++rank) may |= !cluster->stores[rank].waits || cluster->stores[rank].sent != cluster->stores[rank].looked_at;
+  for (uint32_t rank = 0; rank < cluster->blocks; ++rank) may |= !cluster->remote[rank].waits || cluster->remote[rank].sent != cluster->remote[rank].looked_at;
   unlock_cluster();
   return may;
 }
 
 }  // namespace
+
+uintptr_t address_in(uint32_t rank, size_t offset) {
+  return rank == rank_here ? own_address(offset) : window_of(rank) + offset;
+}
 
 uintptr_t own_address(size_t offset) {
   return offset < DYNAMIC_BYTES ? DYNAMIC_BASE + offset : static_low() + (offset - DYNAMIC_BYTES);
@@ -138,7 +138,7 @@ void begin_clusters(Launch const& launch) {
   for (Meeting& one : cluster->meetings) one.arrived = one.ended = one.over = 0;
   for (int rank = 0; rank < MAX_CLUSTER; ++rank) {
     cluster->left[rank] = 0, cluster->awaited[rank] = cluster->also_awaited[rank] = {};
-    cluster->stores[rank].sent = cluster->stores[rank].looked_at = cluster->stores[rank].waits = cluster->stores[rank].count = 0;
+    cluster->remote[rank].sent = cluster->remote[rank].looked_at = cluster->remote[rank].waits = cluster->remote[rank].count = 0;
   }
   cluster->first = ++cluster->meetings[0].phase;
   cluster->turn = spec.order == Order::FORWARD ? 0 : cluster->blocks - 1;
@@ -183,12 +183,12 @@ void wait_past(uint32_t* word, uint32_t old) {
   if (value_of(&cluster->turn) == rank_here && value_of(word) == old) give_up();
 }
 
-bool wait_for_store(RemoteStores& stores) {
-  auto const there = [&] { return value_of(&stores.sent) != stores.looked_at || cluster_barrier_opened(); };
-  __atomic_store_n(&stores.waits, !waits_at_cluster_barrier(), __ATOMIC_SEQ_CST);
+bool wait_for_remote(RemoteOperations& operations) {
+  auto const there = [&] { return value_of(&operations.sent) != operations.looked_at || cluster_barrier_opened(); };
+  __atomic_store_n(&operations.waits, !waits_at_cluster_barrier(), __ATOMIC_SEQ_CST);
   bool may_come = true;
   if (spec.checked) {
-    cluster->awaited[rank_here] = {&stores.sent, stores.looked_at};
+    cluster->awaited[rank_here] = {&operations.sent, operations.looked_at};
     if (waits_at_cluster_barrier()) cluster->also_awaited[rank_here] = {&meeting->phase, value_of(&meeting->phase)};
     pass_turn();
     take_turn();
@@ -197,11 +197,11 @@ bool wait_for_store(RemoteStores& stores) {
   } else {
     while (may_come && !there()) {
       if (waits_at_cluster_barrier()) nap();
-      else sleep_on(&stores.sent, stores.looked_at);
-      may_come = there() || waits_at_cluster_barrier() || store_may_come();
+      else sleep_on(&operations.sent, operations.looked_at);
+      may_come = there() || waits_at_cluster_barrier() || remote_may_come();
     }
   }
-  __atomic_store_n(&stores.waits, 0, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&operations.waits, 0, __ATOMIC_SEQ_CST);
   return may_come;
 }
 
@@ -236,7 +236,7 @@ void leave_cluster() {
 
 void end_clusters() {
   cluster->awaited[rank_here] = {&cluster->blocks, cluster->blocks};  // nothing is left to do
-  cluster->stores[rank_here].waits = 1;
+  cluster->remote[rank_here].waits = 1;
   if (spec.checked) pass_turn();
 }
 

@@ -2,7 +2,7 @@
 //
 //   cluster.cpp          their processes, and where each finds the others' shared memory
 //   cluster_barrier.cpp  barrier.cluster
-//   cluster_stores.cpp   st.async
+//   cluster_remote.cpp   what a block does at barriers of another one
 //   cluster_marks.cpp    what a checked run knows of what they do to the same bytes
 //
 // In a checked run the blocks of a cluster take turns, so that a run can be repeated; in a plain one they run at once.
@@ -21,23 +21,29 @@ struct Awaited {
   uint32_t old;
 };
 
-// A store to the shared memory of a block, that reports to a barrier there: st.async.
-constexpr uint32_t MOST_REMOTE_STORES = 1024, REMOTE_BYTES = 32;
-struct RemoteStore {
-  uint32_t cluster, from;        // number of the cluster; rank of the block that sent it
+// An operation at a barrier in the shared memory of a block.
+enum class RemoteKind : uint32_t { STORE, ARRIVAL, COPY };
+constexpr uint32_t MOST_REMOTE = 1024, REMOTE_BYTES = 32;
+struct RemoteOperation {
+  RemoteKind kind;
+  uint32_t cluster, from;        // number of the cluster; rank of the block that it comes from
   size_t to, barrier;            // offsets in the block's shared memory
-  uint32_t bytes;
-  uint8_t value[REMOTE_BYTES];
+  uint32_t bytes;                // that come, or that an arrival announces
+  uint32_t count;                // of arrivals
+  uint8_t value[REMOTE_BYTES];   // of a store
+  int32_t map, at[5];            // of a copy: the tensor map, and the coordinates of its box; -1: bytes as they lie
+  uintptr_t global;
   uint32_t known[MAX_CLUSTER];   // the times of all blocks before which the sender knew what they did
+  uint32_t ordered[MAX_CLUSTER]; // and before which that is ordered before an arrival
 };
 
 // Those under way to a rank's block.
-struct RemoteStores {
+struct RemoteOperations {
   uint32_t sent;                 // so far; a futex
   uint32_t looked_at;            // of them, when the block had nothing else to do
   uint32_t waits;                // whether the block waits for another one
   uint32_t count;
-  RemoteStore list[MOST_REMOTE_STORES];
+  RemoteOperation list[MOST_REMOTE];
 };
 
 // Where the blocks of a cluster meet; of one that is over, another cluster's may.
@@ -60,7 +66,7 @@ struct Cluster {
   uint32_t touched[MAX_CLUSTER]; // arrivals of the last block that used this rank's shared memory
   uint32_t left[MAX_CLUSTER];    // clusters of the launch of which this rank's block has ended
   uint32_t times[MAX_CLUSTER];   // of the rank's block, at its last barrier of the cluster
-  RemoteStores stores[MAX_CLUSTER];
+  RemoteOperations remote[MAX_CLUSTER];
   uint64_t relaxed[MAX_CLUSTER]; // bits: of the cluster's first 64 barriers those at which a thread of the rank's block arrived relaxed
 };
 extern Cluster* cluster;
@@ -84,6 +90,7 @@ Index3 rank_coordinates();
 size_t part_bytes();                     // of the shared memory of a block
 size_t static_offset();                  // of the first static variable in it
 uintptr_t own_address(size_t offset);    // in this block's shared memory
+uintptr_t address_in(uint32_t rank, size_t offset);
 SharedByte shared_byte(uintptr_t address);
 bool of_another_block(uintptr_t address);
 uint32_t most_blocks();                  // of a cluster of any launch
@@ -92,7 +99,7 @@ extern Meeting* meeting;                 // of the running block's cluster
 uint32_t cluster_number();
 void meet(uint32_t Meeting::*count);     // this block counts as there, by `arrived` or `ended`
 void wait_past(uint32_t* word, uint32_t old);  // until another block has changed it
-bool wait_for_store(RemoteStores& stores);     // until one is sent, or a barrier of the cluster opens; false if none can be
+bool wait_for_remote(RemoteOperations& operations);  // until one is sent, or a barrier of the cluster opens; false if none can be
 void tell_others(uint32_t* word, uint32_t value);
 void lock_cluster();
 void unlock_cluster();
@@ -114,14 +121,15 @@ uint32_t most_cluster_waits();           // of any thread of the block
 bool cluster_barrier_opened();           // one at which this block has arrived
 bool waits_at_cluster_barrier();
 
-// cluster_stores.cpp
-void end_stores();                       // warns of what is still under way
-void send_store(uint32_t rank, RemoteStore store);
-bool deliver_store(uintptr_t barrier, uintptr_t pc, uintptr_t frame);  // the next that reports to it; false: none does
-bool stores_came();                      // since this was last asked
-bool await_stores();                     // no thread can run: waits for other blocks; false if no store can come
+// cluster_remote.cpp
+void send_remote(uint32_t rank, RemoteOperation one);
+bool perform_remote(uintptr_t barrier, uintptr_t pc, uintptr_t frame);  // the next one at this block's barrier; false: there is none
+bool remote_came();                      // since this was last asked
+bool await_remote();                     // no thread can run: waits for other blocks; false if nothing can come
+void end_remote();                       // of the block: warns of what is still under way
 void learn_times(const uint32_t* times);
-extern uint32_t cluster_time;            // of this block, by the stores that it sent and its barriers of the cluster
+bool ordered_by_arrival(uint32_t rank, uint32_t time);  // what this rank did at that time is ordered before this block
+extern uint32_t cluster_time;            // of this block
 
 // cluster_marks.cpp
 void prepare_marks();

@@ -9,16 +9,18 @@ namespace runner {
 namespace {
 
 // When a rank last did it: arrivals of the thread, and whether it did so by atomics or volatile accesses only, and
-// whether the rank's block of an earlier cluster of this launch did so, too. Only the rank itself writes its entries.
+// whether the rank's block of an earlier cluster of this launch did so, too; and the block's time (cluster_remote.cpp). Only
+// the rank itself writes its entries.
 struct Entry {
   uint32_t when : 30;
   uint32_t strong : 1;
   uint32_t earlier : 1;
+  uint32_t time;
 };
 struct Mark {
   Entry written[MAX_CLUSTER], read[MAX_CLUSTER];
 };
-static_assert(sizeof(Entry) == 4);
+static_assert(sizeof(Entry) == 8);
 
 // The marks of a stretch of memory; each stands for `granule` bytes. Two blocks may write neighbouring halves.
 struct Marks {
@@ -56,14 +58,15 @@ void remember(Entry& entry, bool strong) {
   uint32_t const now = cluster_arrivals();
   bool const of_launch = entry.when >= cluster->first, earlier = of_launch && (entry.earlier || entry.when < cluster_base());
   bool const plain = entry.when == now && !entry.strong;
-  entry = {now, strong && !plain, earlier};
+  entry = {now, strong && !plain, earlier, cluster_time};
 }
 
 enum class Relation { BEFORE, STRANGER, RACE };
 
 Relation relation_of(Entry const& entry, uint32_t rank, bool strong, bool shared) {
   if (entry.when < cluster->first || (entry.strong && strong)) return Relation::BEFORE;
-  if (entry.when >= cluster_base() && !released_by(rank, entry.when)) return Relation::RACE;
+  bool const of_cluster = entry.when >= cluster_base();
+  if (of_cluster && !released_by(rank, entry.when) && !ordered_by_arrival(rank, entry.time)) return Relation::RACE;
   return !shared && (entry.earlier || entry.when < cluster_base()) ? Relation::STRANGER : Relation::BEFORE;
 }
 
@@ -97,7 +100,6 @@ bool written_since(Mark const& mark, bool by_others) {
 
 // The shared memory of a block that has not begun, or has ended, is not there.
 void check_presence(const Region& region, uint32_t rank) {
-  if (cluster->touched[rank] < cluster_arrivals()) cluster->touched[rank] = cluster_arrivals();
   bool const began = cluster_began(), ended = cluster->left[rank] == cluster_number() + 1;
   if (!began || ended) at_frames(access_pc, access_frame);
   if (!began)
@@ -141,7 +143,11 @@ void mark_access(const Region& region, uintptr_t address, size_t bytes, Access a
   if (!span.first) return;
   bool const reads = access == Access::READ, strong = access == Access::ATOMIC || strong_access;
   polled |= strong;
-  if (region.kind == Kind::PEER) check_presence(region, (uint32_t)shared_byte(address).rank);
+  if (region.kind == Kind::PEER) {
+    auto const rank = (uint32_t)shared_byte(address).rank;
+    if (cluster->touched[rank] < cluster_arrivals()) cluster->touched[rank] = cluster_arrivals();
+    check_presence(region, rank);
+  }
   uint32_t const self = cluster_rank();
   for (Mark* mark = span.first; mark <= span.last; ++mark) remember((reads ? mark->read : mark->written)[self], strong);
   for (const Mark* mark = span.first; mark <= span.last; ++mark) {
@@ -168,7 +174,7 @@ void stored_too_early(const Region& region, uintptr_t address, uint32_t from, bo
     return;
   }
   char text[512];
-  snprintf(text, sizeof text, "block %u of the cluster stores (st.async) element %ld of %s, which this block %s when block %u could not yet "
+  snprintf(text, sizeof text, "block %u of the cluster stores over element %ld of %s, which this block %s when block %u could not yet "
            "know that it was done: tell it first, or use another place", from, (long)((address - region.low) / region.itemsize),
            name_of(region, address), wrote ? "wrote" : "read", from);
   raise_race(region, address, Access::WRITE, wrote, text);

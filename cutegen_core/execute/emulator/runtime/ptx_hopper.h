@@ -12,6 +12,10 @@
 #pragma once
 #include "ptx_machine.h"
 
+namespace runner {
+struct RemoteOperation;
+}
+
 namespace runner::ptx::hopper {
 
 // A place in the candidate, to be blamed later than when it ran.
@@ -52,10 +56,12 @@ const char* shared_name(uintptr_t address);
 
 // ptx_hopper_barrier.cpp
 void complete_bytes(Place const& place, uintptr_t barrier, uint32_t bytes);
+void arrive_for(Place const& place, uintptr_t barrier, uint32_t count, uint32_t bytes);  // in the name of another block
 void check_barrier(const Call& call, uintptr_t barrier);
 void check_barrier_word(const Call& call, uintptr_t barrier);  // that it is initialised; of any block of the cluster
 
 // ptx_hopper_copy.cpp
+void copy_for(Place const& place, RemoteOperation const& one, uintptr_t to);  // in the name of another block
 void arrive_loads(uintptr_t barrier);  // performs the loads that report to this barrier
 
 // At the ends of every block; the second warns of what nobody has waited for.

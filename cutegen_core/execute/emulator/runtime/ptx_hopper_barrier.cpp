@@ -84,10 +84,10 @@ void happened() {
 
 bool answer_sleepers() {
   if (sleepers == 0) return false;
-  if (stores_came()) return true;
+  if (remote_came()) return true;
   if (events != events_at_idle) answers = 0;
   events_at_idle = events;
-  if (++answers > MOST_ANSWERS) return await_stores();
+  if (++answers > MOST_ANSWERS) return await_remote();
   note_change();
   return true;
 }
@@ -152,11 +152,24 @@ void invalidate(const Call& call) {
   word_at(address) = ~(uint64_t)0;
 }
 
+void arrive_remotely(const Call& call, uintptr_t address, int operand, bool announces, bool drops) {
+  if (drops) fault(call, "UNSUPPORTED", "unsupported-ptx", "", "the emulator does not drop arrivals at barriers of another block of a cluster");
+  if (spec.checked) check_remote(address, sizeof(uint64_t), call.pc, call.frame);
+  check_barrier_word(call, address);
+  RemoteOperation one = {};
+  one.kind = RemoteKind::ARRIVAL, one.barrier = shared_byte(address).offset;
+  if (announces) one.bytes = call.in<uint32_t>(operand + 1);
+  one.count = !announces && call.at->count > operand + 1 ? call.in<uint32_t>(operand + 1) : 1;
+  at_frames(call.pc, call.frame);
+  send_remote((uint32_t)shared_byte(address).rank, one);
+}
+
 // detail[1]: also announces bytes; detail[2]: the operand of the address (behind an optional state).
 void arrive(const Call& call) {
   bool const announces = call.at->detail[1], drops = call.at->detail[3];
   auto const at = (int)call.at->detail[2];
   uintptr_t const address = address_of(call, at);
+  if (of_another_block(address)) return arrive_remotely(call, address, at, announces, drops);
   check_barrier(call, address);
   Barrier barrier(word_at(address));
   uint64_t const before = word_at(address);
@@ -205,7 +218,7 @@ void poll(const Call& call) {
   auto const over = [&] { return Barrier(word_at(address)).parity != parity; };
   auto const let_come = [&] {
     if (!over()) arrive_loads(address);
-    while (!over() && deliver_store(address, call.pc, call.frame)) {
+    while (!over() && perform_remote(address, call.pc, call.frame)) {
     }
   };
   let_come();
@@ -332,6 +345,18 @@ void complete_bytes(Place const& place, uintptr_t address, uint32_t bytes) {
     As const issuer(place);
     release_into(order_of(address).arrived);
   }
+  store(address, barrier);
+}
+
+void arrive_for(Place const& place, uintptr_t address, uint32_t count, uint32_t bytes) {
+  Barrier barrier(word_at(address));
+  if (!Barrier::valid(word_at(address)) || count > barrier.missing)
+    fault_at(place, "MEMORY_ERROR", "mbarrier", shared_name(address),
+             "%u arrivals of another block of the cluster at a barrier that waits for %u more in this phase (it was made for %u)", count,
+             barrier.missing, barrier.expected);
+  add_bytes(place, address, barrier, bytes);
+  barrier.missing -= count;
+  if (spec.checked) release_into(order_of(address).arrived);
   store(address, barrier);
 }
 

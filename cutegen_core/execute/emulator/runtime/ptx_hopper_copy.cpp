@@ -170,7 +170,36 @@ void issue_store(const Call& call, Copy copy, int shared, size_t alignment) {
 
 constexpr size_t BOX_ALIGNMENT = 128;
 
+// One copy that comes to the same place of each block in a mask, and reports to the barrier at the same place there.
+void issue_for_all(const Call& call, Copy const& copy, int barrier, int mask, size_t alignment) {
+  auto const wanted = (uint32_t)call.in<uint16_t>(mask), blocks = clustered() ? cluster->blocks : 1, self = clustered() ? cluster_rank() : 0;
+  if (wanted == 0 || wanted >> blocks)
+    fault(call, "MEMORY_ERROR", "out-of-bounds", "", "'%s' for the blocks of mask 0x%x of a cluster of %u", call.at->opcode, wanted, blocks);
+  uintptr_t const to = call.shared_address(0), at = call.shared_address(barrier);
+  if (to % alignment || !in_shared(to, copy.bytes) || !in_shared(at, sizeof(uint64_t)))
+    fault(call, "MEMORY_ERROR", to % alignment ? "misaligned" : "out-of-bounds", "", "'%s' of %u bytes to shared memory at %#lx", call.at->opcode,
+          copy.bytes, (unsigned long)to);
+  for (uint32_t rank = 0; rank < blocks; ++rank) {
+    if (!(wanted >> rank & 1)) continue;
+    if (rank == self) {
+      issue_load(call, copy, barrier, alignment);
+      continue;
+    }
+    RemoteOperation one = {};
+    one.kind = RemoteKind::COPY, one.to = shared_byte(to).offset, one.barrier = shared_byte(at).offset, one.bytes = copy.bytes;
+    one.map = copy.map ? (int32_t)(copy.map - spec.tensor_maps) : -1, one.global = copy.global;
+    memcpy(one.at, copy.at, sizeof one.at);
+    uintptr_t const there = address_in(rank, one.to);
+    if (spec.checked) check_remote(there, copy.bytes, call.pc, call.frame);
+    check_barrier_word(call, address_in(rank, one.barrier));
+    memset((void*)there, 0xFF, copy.bytes);
+    at_frames(call.pc, call.frame);
+    send_remote(rank, one);
+  }
+}
+
 void load_box(const Call& call) { issue_load(call, tensor_copy(call), 2, BOX_ALIGNMENT); }
+void load_box_for_all(const Call& call) { issue_for_all(call, tensor_copy(call), 2, 3, BOX_ALIGNMENT); }
 void store_box(const Call& call) { issue_store(call, tensor_copy(call), 1, BOX_ALIGNMENT); }
 
 Copy plain_copy(const Call& call, int global) {
@@ -180,6 +209,7 @@ Copy plain_copy(const Call& call, int global) {
   return copy;
 }
 void load_bytes(const Call& call) { issue_load(call, plain_copy(call, 1), 3, UNIT); }
+void load_bytes_for_all(const Call& call) { issue_for_all(call, plain_copy(call, 1), 3, 4, UNIT); }
 void store_bytes(const Call& call) { issue_store(call, plain_copy(call, 0), 1, UNIT); }
 
 // -- stores to a block of the cluster -------------------------------------------------------------------------------------------
@@ -201,13 +231,14 @@ void store_remotely(const Call& call) {
   if (!in_shared(own_address(place.offset), all))
     fault(call, "MEMORY_ERROR", "out-of-bounds", "", "'%s' of %zu bytes reaches beyond the shared memory of block %d of the cluster", call.at->opcode, all, place.rank);
   check_barrier_word(call, barrier);
-  RemoteStore store = {};
+  RemoteOperation store = {};
+  store.kind = RemoteKind::STORE;
   store.to = place.offset, store.barrier = at.offset, store.bytes = (uint32_t)all;
   const Operand& value = call.at->operands[1];
   for (int i = 0; i < call.at->detail[1]; ++i)
     call.read(value.kind == Operand::VECTOR ? value.parts[i] : value, store.value + bytes * (size_t)i, bytes);
   at_frames(call.pc, call.frame);
-  if (clustered()) return send_store((uint32_t)place.rank, store);
+  if (clustered()) return send_remote((uint32_t)place.rank, store);
   access(call, to, all, Access::WRITE, all);
   memcpy((void*)to, store.value, all);
   complete_bytes(here(call), barrier, store.bytes);
@@ -256,12 +287,13 @@ Execute decode_tensor(Instruction& i) {
   bool const load = to_shared(i);
   i.detail[0] = i.word_count > 4 ? i.words[4][0] - '0' : 0;
   i.detail[1] = load ? 1 : 0;
-  for (const char* mode : {"im2col", "im2col_no_offs", "im2col::w", "tile::gather4", "tile::scatter4", "multicast::cluster", "cta_group::1", "cta_group::2"})
+  for (const char* mode : {"im2col", "im2col_no_offs", "im2col::w", "tile::gather4", "tile::scatter4", "cta_group::1", "cta_group::2"})
     if (i.has(mode)) return nullptr;
   bool const known = load ? i.has("mbarrier::complete_tx::bytes") && i.count >= 3 : i.has("bulk_group") && i.count >= 2;
   if (!known || i.operands[i.detail[1]].kind != Operand::ADDRESS || i.operands[i.detail[1]].count != 2) return nullptr;
   const Operand& coordinates = i.operands[i.detail[1]].parts[1];
   if (coordinates.kind != Operand::VECTOR || coordinates.count != i.detail[0]) return nullptr;
+  if (i.has("multicast::cluster")) return load && i.count >= 4 ? load_box_for_all : nullptr;
   return load ? load_box : store_box;
 }
 
@@ -270,7 +302,8 @@ Execute decode_bulk(Instruction& i) {
   if (i.has("wait_group")) return i.count == 1 ? wait : nullptr;
   if (i.has("prefetch")) return nothing;
   if (i.has("tensor")) return decode_tensor(i);
-  if (i.has("multicast::cluster") || i.count < 3) return nullptr;
+  if (i.has("multicast::cluster")) return to_shared(i) && i.has("global") && i.count >= 5 ? load_bytes_for_all : nullptr;
+  if (i.count < 3) return nullptr;
   if (to_shared(i)) return i.has("global") && i.count >= 4 ? load_bytes : nullptr;
   return i.has("bulk_group") && !i.has("cp_mask") ? store_bytes : nullptr;
 }
@@ -278,6 +311,12 @@ Execute decode_bulk(Instruction& i) {
 Execute decode_prefetch_map(Instruction& i) { return i.count == 1 && i.operands[0].kind == Operand::ADDRESS ? touch_map : nullptr; }
 
 }  // namespace
+
+void copy_for(Place const& place, RemoteOperation const& one, uintptr_t to) {
+  Copy copy = {place, "", one.map < 0 ? nullptr : &spec.tensor_maps[one.map], {}, to, one.global, one.bytes, 0, 0};
+  memcpy(copy.at, one.at, sizeof copy.at);
+  perform(copy, true);
+}
 
 void arrive_loads(uintptr_t barrier) {
   for (int i = 0; i < load_count;) {
@@ -298,7 +337,7 @@ void begin_copies() {
 }
 
 void end_copies() {
-  end_stores();
+  end_remote();
   if (load_count) {
     As const issuer(loads[0].place);
     warn("bulk-copy", "", "the block ends while a bulk copy it started still writes to its shared memory: wait for its barrier");
