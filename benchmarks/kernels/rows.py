@@ -107,8 +107,8 @@ _TEAMS: Sequence[Params] = ({}, {"TEAM": 26}, {"WRITERS": 512}, {"TEAM": 1})
 """Teams, smaller ones, more who write, and clusters."""
 _SECOND_TEAMS: Sequence[Params] = ({}, {"WRITERS2": 512}, {"TEAM2": 1})
 """Of the second kernel of a file: as chosen, more who write, and clusters."""
-_MEGABYTE: Sequence[Params] = ({}, {"TEAM": 22}, {"TEAM": 16})
-"""As chosen, and teams of two sizes."""
+_MEGABYTE: Sequence[Params] = ({}, {"PERSIST_THREADS": 512, "PERSIST_EACH": 2})
+"""As chosen, and more threads, each with fewer vectors."""
 _ONE_ROW: Sequence[Params] = ({}, {"TEAM": 6}, {"TEAM": 4})
 """The same of shorter rows."""
 _VECTORS: Sequence[Params] = (
@@ -173,7 +173,9 @@ CASES: Sequence[RowsCase] = (
           x="torch.randn(A, B, dtype=torch.float16)"),
     _rows("layer-norm-bf16-long", "F.layer_norm(x, (B,), w, b)", "3072 262144", ({}, {"TEAM": 1}),
           x="torch.randn(A, B).bfloat16()", w="torch.randn(B).bfloat16()", b="torch.randn(B).bfloat16()"),
-    _rows("rms-norm-bf16-long", "F.rms_norm(x, (B,), w)", "3072 262144", ({}, {"TEAM": 1}),
+    _rows("rms-norm-131072", "F.rms_norm(x, (B,), w)", "4096 131072", _MEGABYTE, w="torch.randn(B)"),
+    _rows("layer-norm-196608", "F.layer_norm(x, (B,), w, b)", "2730 196608", _MEGABYTE, **_LAYER),
+    _rows("rms-norm-bf16-long", "F.rms_norm(x, (B,), w)", "3072 262144", _MEGABYTE,
           x="torch.randn(A, B).bfloat16()", w="torch.randn(B).bfloat16()"),
     _rows("layer-norm-393216", "F.layer_norm(x, (B,), w, b)", "1024 393216", _TEAMS, **_LAYER),
     _rows("rms-norm-393216", "F.rms_norm(x, (B,), w)", "1024 393216", _TEAMS, w="torch.randn(B)"),

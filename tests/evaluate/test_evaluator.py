@@ -269,6 +269,16 @@ def test_a_kernel_too_slow_for_the_emulator_is_not_blamed_for_the_benchmarks_siz
     assert found.correctness.sizes == ("judged up to size = 5 of 5000; the sizes of own together were not run here",)
 
 
+def test_a_trial_says_that_nothing_ran_near_the_benchmarks_sizes(evaluator):
+    endless = "for (volatile long k = 0; n != 100 && n != 3000 && k < (1l << 40); ++k) {}"
+    slow = RELU.replace("if (i < n)", f"{endless}\n  if (i < n)")
+    found = replace(evaluator, run_timeout_s=0.5).evaluate(Candidate(slow, Author.PERSON, None), seed=1)
+    assert found.passed, found.message
+    assert found.correctness.sizes == ("the sizes of own, or any near them, were not run here",)
+    assert Mark.SMALL_SIZES in found.marks
+    assert Mark.SMALL_SIZES not in evaluator.evaluate(Candidate(RELU, Author.PERSON, None), seed=1).marks
+
+
 MANY_THREADS = """/* cutegen
 [let]
 n = "x.numel"

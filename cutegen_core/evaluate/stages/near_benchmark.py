@@ -63,7 +63,8 @@ class NearBenchmark:
             ran: list[ChosenRun] = []
             failure = self._test_ladders(benchmark, ran)
             self.sizes.append(describe_sizes(benchmark, self.reference.own_sizes(), [one.workload for one in ran]))
-            self.not_near += [] if ran else [benchmark.name]
+            if not ran:
+                self.not_near.append(benchmark.name)
             made |= {_instance(launch) for one in ran for launch in one.plan.launches}
             failure = failure or self._find_untested_launch(benchmark, made)
             if failure:

@@ -46,7 +46,7 @@ _FEW_ELEMENTS, _ROUNDINGS = 64, 12
 softmax of what is left of them may choose another column, or not."""
 _IN_PRODUCTS = {Values.CANCELLING: _ROUNDINGS, Values.WIDE: 3}
 """Values of which terms of a product cancel, by design or by chance -> how often products are rounded, in turn."""
-_OF_INPUTS = {Values.DOMINANT: 3, Values.DOMINANT_ACROSS: 3}
+_OF_INPUTS = {Values.DOMINANT: 8, Values.DOMINANT_ACROSS: 8}
 """Values of which few elements of an output may show any error, as where all others are limited -> how often inputs are
 rounded, in turn."""
 _SUM_EPS = 2.0**-23
