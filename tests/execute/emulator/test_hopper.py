@@ -385,17 +385,16 @@ def test_mistakes_with_copies_are_named(harness: Harness) -> None:
 
 @pytest.mark.parametrize(
     ("mistake", "name"),
-    [
-        (4, "mbarrier.pending_count.b64"), (5, ".multicast::cluster"), (6, "tcgen05.fence::before_thread_sync"),
-    ],
-)  # fmt: skip
+    [(4, "mbarrier.pending_count.b64"), (6, "tcgen05.fence::before_thread_sync")],
+)
 def test_what_the_emulator_lacks_is_unsupported_by_name(harness: Harness, mistake: int, name: str) -> None:
     ran = copies(harness, mistake=mistake)
     assert ran.status is Status.UNSUPPORTED
     assert name in ran.executed.message
 
 
-def test_a_block_alone_has_no_neighbour_in_its_cluster(harness: Harness) -> None:
-    ran = copies(harness, mistake=7)
+@pytest.mark.parametrize("mistake", [5, 7], ids=["copied to", "mapped"])
+def test_a_block_alone_has_no_neighbour_in_its_cluster(harness: Harness, mistake: int) -> None:
+    ran = copies(harness, mistake=mistake)
     assert (ran.status, ran.finding.kind) == (Status.MEMORY_ERROR, "out-of-bounds")
     assert "block 1 of its cluster, which has 1 block" in ran.finding.message

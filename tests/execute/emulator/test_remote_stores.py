@@ -113,7 +113,7 @@ __global__ void spread(const __grid_constant__ CUtensorMap boxes, float const* x
 PIPED = kernel(
     "piped",
     """#include <cutlass/pipeline/pipeline.hpp>
-__global__ void piped(const __grid_constant__ CUtensorMap halves, float* out, int turns) {
+__global__ void piped(const __grid_constant__ CUtensorMap halves, float* out, int turns, int relaxed) {
   using Pipeline = cutlass::PipelineTmaAsync<2>;
   __shared__ alignas(128) float box[2][64];
   __shared__ typename Pipeline::SharedStorage storage;
@@ -122,7 +122,8 @@ __global__ void piped(const __grid_constant__ CUtensorMap halves, float* out, in
   params.transaction_bytes = 256, params.is_leader = t == 0, params.num_consumers = 128;
   params.role = group == 0 ? Pipeline::ThreadCategory::Producer : Pipeline::ThreadCategory::Consumer;
   Pipeline pipeline(storage, params, Shape<_2, _1, _1>{});
-  cluster_sync();
+  if (relaxed == 0) cluster_sync();
+  else if (relaxed == 1) cutlass::pipeline_init_arrive_relaxed(2), cutlass::pipeline_init_wait(2);
   if (group == 0) {
     if (t != 0) return;
     auto state = cutlass::make_producer_start_state<Pipeline>();
@@ -261,13 +262,25 @@ def test_mistakes_with_what_comes_to_all_are_found(harness: Harness, mistake: in
         assert words in f"{ran.finding.message} {ran.finding.variable}", ran.finding
 
 
-@BUILDS
-@pytest.mark.parametrize("order", ["forward", "reverse", "random"])
-def test_a_pipeline_of_cutlass_loads_for_two_blocks(harness: Harness, checked: bool, order: str) -> None:
+def piped(harness: Harness, relaxed: int, *, checked: bool, order: str) -> tuple[Ran, np.ndarray]:
     x = np.arange(7 * 64, dtype=np.float32).reshape(7, 64)
     halves = TensorMap("halves", "x", "float32", 0, (64, 7), (256,), (32, 1), (1, 1))
     arguments = (TensorMapArgument("halves"), TensorArgument("out", "float32"), ScalarArgument(7, "turns"))
+    arguments += (ScalarArgument(relaxed, "relaxed"),)
     plan = LaunchPlan((Launch("piped", (4, 1, 1), (256, 1, 1), 0, arguments, cluster=(2, 1, 1)),), (), (halves,))
     ran = harness.run(PIPED, {"x": x}, {"out": np.zeros(512, np.float32)}, plan, checked=checked, order=order)
+    return ran, np.tile(x.sum(axis=0), (8, 1))
+
+
+@BUILDS
+@pytest.mark.parametrize("relaxed", [0, 1], ids=["ordered", "relaxed"])
+@pytest.mark.parametrize("order", ["forward", "reverse", "random"])
+def test_a_pipeline_of_cutlass_loads_for_two_blocks(harness: Harness, relaxed: int, checked: bool, order: str) -> None:
+    ran, want = piped(harness, relaxed, checked=checked, order=order)
     assert (ran.status, ran.executed.findings) == (Status.PASSED, ()), ran.executed
-    np.testing.assert_array_equal(ran.outputs["out"].reshape(8, 64), np.tile(x.sum(axis=0), (8, 1)))
+    np.testing.assert_array_equal(ran.outputs["out"].reshape(8, 64), want)
+
+
+def test_a_pipeline_that_no_barrier_makes_known_is_found(harness: Harness) -> None:
+    ran, _ = piped(harness, 2, checked=True, order="forward")
+    assert ran.status is Status.MEMORY_ERROR

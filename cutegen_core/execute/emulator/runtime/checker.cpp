@@ -239,6 +239,13 @@ void copy_arrived(int thread, uintptr_t address, size_t bytes) {
   }
 }
 
+void order_atomics_after(uintptr_t address, size_t bytes) {
+  const Region* const region = find(address);
+  if (!region || !region->cells) return;
+  for (size_t i = (address - region->low) / region->granule; i <= (address + bytes - 1 - region->low) / region->granule; ++i)
+    region->cells[i].written_atomically = true;
+}
+
 // A store or copy by a block of the cluster has come, whose sender knows what this block did before a time.
 void remote_arrived(uintptr_t address, size_t bytes, uint32_t from, uint32_t known_time, uintptr_t pc, uintptr_t frame) {
   Region* const region = find(address);

@@ -118,6 +118,8 @@ uint32_t cluster_arrivals();             // of the running thread
 bool cluster_began();                    // the running thread knows that every block of the cluster has
 uint32_t most_cluster_waits();           // of any thread of the block
 
+uint32_t next_cluster_arrival();         // of the running thread: which barrier it would arrive at
+bool has_waited_for(uint32_t barrier);   // the running thread, at the cluster's barrier of this number
 bool cluster_barrier_opened();           // one at which this block has arrived
 bool waits_at_cluster_barrier();
 

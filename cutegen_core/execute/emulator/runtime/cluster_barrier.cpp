@@ -89,6 +89,8 @@ bool open_cluster_barrier() {
   return true;
 }
 
+uint32_t next_cluster_arrival() { return arrivals[current.thread] + 1; }
+bool has_waited_for(uint32_t barrier) { return (int32_t)(waits[current.thread] - barrier) >= 0; }
 bool waits_at_cluster_barrier() { return posted != opened; }
 bool cluster_barrier_opened() { return posted != opened && (int32_t)(phase() - posted) >= 0; }
 

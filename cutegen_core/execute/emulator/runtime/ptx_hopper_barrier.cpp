@@ -70,6 +70,37 @@ Order& order_of(uintptr_t address) {
   return *(orders = made);
 }
 
+// A barrier that was initialised behind a fence of its own (fence.mbarrier_init) is known to all who have waited at the next
+// barrier of the cluster, even where who made it arrived there relaxed, which orders nothing else.
+struct Initialised {
+  uintptr_t address;
+  int thread;
+  uint32_t known_after;  // barrier of the cluster; 0: there was no fence
+};
+constexpr int MOST_INITIALISED = 256;
+Initialised initialised[MOST_INITIALISED];
+int initialised_count;
+
+void note_initialised(uintptr_t address) {
+  if (!clustered() || initialised_count == MOST_INITIALISED) return;
+  initialised[initialised_count++] = {address, current.thread, 0};
+}
+
+void fence_initialised(const Call&) {
+  for (int i = 0; i < initialised_count; ++i)
+    if (initialised[i].thread == current.thread && !initialised[i].known_after) initialised[i].known_after = next_cluster_arrival();
+}
+
+void order_initialised(uintptr_t address) {
+  for (int i = 0; i < initialised_count; ++i) {
+    Initialised const& one = initialised[i];
+    if (one.address != address || !one.known_after || !has_waited_for(one.known_after)) continue;
+    order_atomics_after(address, sizeof(uint64_t));
+    initialised[i] = initialised[--initialised_count];
+    return;
+  }
+}
+
 constexpr int MOST_ANSWERS = 64;
 uint64_t events;                // arrivals, bytes and copies
 uint64_t events_at_idle;
@@ -143,6 +174,7 @@ void init(const Call& call) {
           (unsigned long)MOST_ARRIVALS);
   word_at(address) = Barrier{(uint64_t)1 << 60 | (uint64_t)count << 20 | count}.word();
   if (spec.checked) order_of(address).arrived = {};
+  if (spec.checked) note_initialised(address);
   when_idle(answer_sleepers);
 }
 
@@ -292,6 +324,7 @@ void proxy_fence(const Call&) {
 Execute decode_proxy_fence(Instruction& i) { return i.has("async") ? proxy_fence : nothing; }
 
 Execute decode_nothing(Instruction&) { return nothing; }
+Execute decode_fence_initialised(Instruction&) { return fence_initialised; }
 
 // The hardware may choose any lane; the lowest it is here.
 void elect_for_all(const Call* const* lanes) {
@@ -361,7 +394,7 @@ void arrive_for(Place const& place, uintptr_t address, uint32_t count, uint32_t 
 }
 
 void begin_barriers() {
-  events_at_idle = events, answers = sleepers = 0;
+  events_at_idle = events, answers = sleepers = initialised_count = 0;
   for (Order* known = orders; known; known = known->next) known->arrived = known->over = {};
 }
 
@@ -377,6 +410,7 @@ void end_block() {
 }
 
 void check_barrier(const Call& call, uintptr_t address) {
+  if (spec.checked && initialised_count) order_initialised(address);
   access(call, address, 8, Access::ATOMIC, 8);
   if (!in_shared(address, 8)) fault(call, "MEMORY_ERROR", "out-of-bounds", "", "a barrier must lie in shared memory");
   check_barrier_word(call, address);
@@ -389,7 +423,7 @@ void check_barrier_word(const Call& call, uintptr_t address) {
 
 const Family barrier_family[] = {
     {"mbarrier", decode_mbarrier}, {"cp.async.mbarrier", decode_copy_arrive}, {"barrier.cluster", decode_cluster_barrier}, {"fence.proxy", decode_proxy_fence},
-    {"fence.mbarrier_init", decode_nothing}, {"setmaxnreg", decode_nothing}, {"elect", decode_elect},
+    {"fence.mbarrier_init", decode_fence_initialised}, {"setmaxnreg", decode_nothing}, {"elect", decode_elect},
     {"mapa", decode_map_address}, {}};
 
 }  // namespace runner::ptx::hopper

@@ -241,6 +241,7 @@ struct ByProxy {             // the accesses checked while it is there
 };
 // An asynchronous copy into shared memory: Access::COPY when the running thread issues it, `copy_arrived` when the wait for
 // it is over (whenever the bytes were moved). In between, any access to these bytes is a finding: "missing-wait".
+void order_atomics_after(uintptr_t address, size_t bytes);  // what was last written there: by whoever writes it atomically
 void remote_arrived(uintptr_t address, size_t bytes, uint32_t from, uint32_t known_time, uintptr_t pc, uintptr_t frame);
 void copy_arrived(int thread, uintptr_t address, size_t bytes);
 // What must come after fence.proxy.async: the copy engine and the matrix unit reading shared memory.
