@@ -67,6 +67,14 @@ def test_a_wrong_output_is_described_by_pattern_count_size_and_first_elements(st
     ]  # fmt: skip
 
 
+def test_wrong_on_infinities_says_how_a_problem_does_without(store: Store) -> None:
+    trial = wrong(store, "a" * 64)
+    *before, failed = trial.correctness.verdicts
+    on_infinities = replace(failed, workload="ragged, infinite values")
+    trial = replace(trial, correctness=replace(trial.correctness, verdicts=(*before, on_infinities)))
+    assert 'ALLOW = ("finite_math",)' in told(trial, Topic.RUN)[-1]
+
+
 def test_a_finding_names_kind_variable_line_and_thread(store: Store) -> None:
     (finding,) = evidence(race(store, "a" * 64)).sections(Topic.FINDINGS)[0].remarks
     assert finding.text.startswith("race on partial at line 26, block (0, 0, 0), thread (32, 0, 0): read of `partial`")

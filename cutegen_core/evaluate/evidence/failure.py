@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from cutegen_core.evaluate.evidence import cost
 from cutegen_core.records.evidence import Remark, Section, Tone, Topic
+from cutegen_core.records.problem import SPECIAL_VALUES
 from cutegen_core.records.trial import (
     Comparison,
     Diagnostic,
@@ -19,6 +20,9 @@ from cutegen_core.records.trial import (
 )
 from cutegen_core.records.wording import listed, percent, times
 
+_WITHOUT_SPECIALS = (
+    'a problem without NaN and infinities says so in its file (ALLOW = ("finite_math",)), and none are tried then'
+)
 _TONES = {"error": Tone.BAD, "warning": Tone.DOUBTFUL}
 
 
@@ -125,6 +129,8 @@ def _run(failed: WorkloadVerdict, trial: Trial) -> Section:
     passed = dict.fromkeys(v.workload for v in verdicts if v.status is Status.PASSED)
     if passed:
         remarks.append(Remark(f"passed before it: {listed(passed)}", Tone.ASIDE))
+    if failed.workload.endswith(tuple(f", {values.value} values" for values in SPECIAL_VALUES)):
+        remarks.append(Remark(_WITHOUT_SPECIALS, Tone.ASIDE))
     return Section(Topic.RUN, "The failing run", tuple(remarks), failed.workload)
 
 
