@@ -58,13 +58,13 @@ def test_a_transpose_by_tma_at_ragged_sizes(harness: Harness, checked: bool) -> 
         np.testing.assert_array_equal(ran.outputs["out"], x.T)
 
 
-def test_a_store_without_a_proxy_fence_is_warned_of(harness: Harness) -> None:
+def test_a_store_without_a_proxy_fence_is_found(harness: Harness) -> None:
     source = (DATA / "transpose_tma.cu").read_text().replace("  tma_store_fence();\n", "")
     x, out = random(32, 32), np.zeros((32, 32), np.float32)
     signature = Signature((spec("x", x, TensorRole.INPUT),), (spec("out", out, TensorRole.OUTPUT),))
     plan = kernel_file.parse(source).plan(signature, KNOWN["sm_90a"])
     ran = harness.run(source, {"x": x}, {"out": out}, plan, checked=True)
-    assert (ran.status, ran.finding.kind, ran.finding.variable) == (Status.PASSED, "missing-fence", "turned")
+    assert (ran.status, ran.finding.kind, ran.finding.variable) == (Status.MEMORY_ERROR, "missing-fence", "turned")
     assert ran.finding.line == line_of(source, "SM90_TMA_STORE_2D::copy")
 
 
@@ -193,11 +193,17 @@ def test_a_barrier_that_never_completes_is_a_deadlock_with_its_numbers(
     assert ran.finding.line == line_of(VARIANTS, "wait_barrier(barrier, mistake == WRONG_PARITY")
 
 
-@pytest.mark.parametrize("mistake", ["WRONG_PARITY", "NO_WAIT", "NO_COMMIT", "OVERWRITTEN"])
+@pytest.mark.parametrize("mistake", ["NO_WAIT", "NO_COMMIT", "OVERWRITTEN"])
 def test_what_is_not_waited_for_gives_no_numbers(harness: Harness, mistake: str) -> None:
     ran, _ = variant(harness, "K_MAJOR", mistake=mistake)
     assert ran.status is Status.PASSED
     assert np.isnan(ran.outputs["out"]).any()
+
+
+def test_a_copy_that_a_block_does_not_wait_for_is_found_at_its_end(harness: Harness) -> None:
+    ran, _ = variant(harness, "K_MAJOR", mistake="WRONG_PARITY")
+    assert (ran.status, ran.finding.kind) == (Status.MEMORY_ERROR, "bulk-copy")
+    assert "still writes to its shared memory: wait for its barrier" in ran.finding.message
 
 
 @pytest.mark.parametrize(
@@ -379,7 +385,7 @@ def test_mistakes_with_copies_are_named(harness: Harness) -> None:
     stranger = copies(harness, mistake=2)
     assert (stranger.status, stranger.finding.kind) == (Status.RUNTIME_ERROR, "tensor-map")
     unfinished = copies(harness, mistake=3)
-    assert unfinished.status is Status.PASSED
+    assert unfinished.status is Status.MEMORY_ERROR
     assert "a bulk store may still read its shared memory" in unfinished.finding.message
 
 

@@ -52,6 +52,7 @@ __global__ void told(float const* x, float* out, int turns, int mistake) {
     __syncthreads();
   }
   out[blockIdx.x * blockDim.x + t] = total;
+  if (mistake == 10 && rank == 0) wait_barrier(full[0], (turns + 1) / 2 % 2);
   if (mistake != 5) cluster_sync();
 }
 """,
@@ -221,6 +222,15 @@ def test_bytes_that_nobody_sends_are_a_deadlock_by_name(harness: Harness, checke
 
 
 @BUILDS
+def test_a_block_that_others_wait_for_at_a_barrier_of_the_cluster_is_a_deadlock(
+    harness: Harness, checked: bool
+) -> None:
+    ran = told(harness, 10, checked=checked)
+    assert ran.finding.kind == "deadlock", ran.executed
+    assert "waits for ever at mbarrier" in ran.finding.message
+
+
+@BUILDS
 def test_a_wait_that_is_missing_gives_wrong_numbers(harness: Harness, checked: bool) -> None:
     ran = told(harness, 2, checked=checked)
     assert ran.status is Status.MEMORY_ERROR or np.isnan(ran.outputs["out"]).any()
@@ -228,8 +238,8 @@ def test_a_wait_that_is_missing_gives_wrong_numbers(harness: Harness, checked: b
 
 def test_a_block_that_ends_too_early_is_found(harness: Harness) -> None:
     ran = told(harness, 5, checked=True)
-    assert (ran.status, ran.finding.kind) == (Status.MEMORY_ERROR, "cluster"), ran.executed
-    assert "which has ended" in ran.finding.message
+    assert (ran.status, ran.finding.kind) == (Status.MEMORY_ERROR, "bulk-copy"), ran.executed
+    assert "are under way: wait for their barrier" in ran.finding.message
 
 
 @BUILDS

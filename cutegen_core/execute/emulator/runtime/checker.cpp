@@ -1,4 +1,5 @@
 // Checks every load and store of a checked build; callbacks.cpp calls it.
+#include <stdio.h>
 #include <string.h>
 #include "cluster.h"
 
@@ -196,16 +197,20 @@ void find_cell(uintptr_t address, size_t bytes, Found found) {
     if (found(*region, region->cells[i])) return;
 }
 
-// Warns unless the writer or the running thread has executed a proxy fence since the write.
+// The writer or the running thread must have executed a proxy fence since the write. Where another thread has, it may be
+// ordered between them: that is a warning.
 void check_proxy(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame) {
   find_cell(address, bytes, [=](const Region& region, const Cell& cell) {
     bool const fenced = proxy_fences[cell.writer] > cell.write_stamp || proxy_fences[current.thread] > cell.write_stamp;
     if (cell.write_epoch < block_epoch || cell.copied || fenced) return false;
     Index3 const writer = thread_coordinates(cell.writer);
+    char text[512];
+    snprintf(text, sizeof text, "this reads %s through the async proxy, but thread (%u, %u, %u) wrote it without fence.proxy.async "
+             "afterwards (tma_store_fence(), fence_view_async_shared()): a GPU may see what was there before", region.name, writer.x,
+             writer.y, writer.z);
     at_frames(pc, frame);
-    warn("missing-fence", region.name, "this reads %s through the async proxy, but thread (%u, %u, %u) wrote it without "
-         "fence.proxy.async afterwards (tma_store_fence()): a GPU may see what was there before", region.name, writer.x, writer.y,
-         writer.z);
+    if (last_proxy_fence <= cell.write_stamp) fail("MEMORY_ERROR", "missing-fence", region.name, "%s", text);
+    warn("missing-fence", region.name, "%s", text);
     return true;
   });
 }

@@ -78,6 +78,7 @@ extern uint32_t stamp_counter;
 extern uint32_t stamps[MAX_THREADS];            // number of warp operations the thread took part in
 extern uint32_t seen[MAX_THREADS][32];          // the last one that it shares, directly or indirectly, with each lane of its warp
 extern uint32_t proxy_fences[MAX_THREADS];      // stamp of the thread's last fence.proxy.async
+extern uint32_t last_proxy_fence;               // and of any thread's
 extern bool partial;                            // whether the image contains barriers of parts of the block
 extern uint32_t far[MAX_THREADS][MAX_THREADS];  // smaller stamps of the other thread are ordered before
                                                 // this thread's next access by such barriers

@@ -79,11 +79,21 @@ void give_up() {
   nap();
 }
 
-// In a plain run, in which blocks do not take turns.
+void note_awaited(Awaited const& awaited) {
+  lock_cluster();
+  cluster->awaited[rank_here] = awaited;
+  unlock_cluster();
+}
+
+// In a plain run, in which blocks do not take turns: whether there is one that does not wait for another.
 bool remote_may_come() {
   lock_cluster();
   bool may = false;
-  for (uint32_t rank = 0; rank < cluster->blocks; ++rank) may |= !cluster->remote[rank].waits || cluster->remote[rank].sent != cluster->remote[rank].looked_at;
+  for (uint32_t rank = 0; rank < cluster->blocks; ++rank) {
+    RemoteOperations const& remote = cluster->remote[rank];
+    Awaited const& awaited = cluster->awaited[rank];
+    may |= !(remote.waits && remote.sent == remote.looked_at) && !(awaited.word && value_of(awaited.word) == awaited.old);
+  }
   unlock_cluster();
   return may;
 }
@@ -175,11 +185,14 @@ Index3 rank_coordinates() {
 }
 
 void wait_past(uint32_t* word, uint32_t old) {
-  if (!spec.checked) return sleep_on(word, old);
-  cluster->awaited[rank_here] = {word, old};
+  note_awaited({word, old});
+  if (!spec.checked) {
+    sleep_on(word, old);
+    return note_awaited({});
+  }
   pass_turn();
   take_turn();
-  cluster->awaited[rank_here] = {};
+  note_awaited({});
   if (value_of(&cluster->turn) == rank_here && value_of(word) == old) give_up();
 }
 
@@ -236,7 +249,6 @@ void leave_cluster() {
 
 void end_clusters() {
   cluster->awaited[rank_here] = {&cluster->blocks, cluster->blocks};  // nothing is left to do
-  cluster->remote[rank_here].waits = 1;
   if (spec.checked) pass_turn();
 }
 

@@ -69,9 +69,9 @@ void send_remote(uint32_t rank, RemoteOperation one) {
   lock_cluster();
   bool const fits = operations.count < MOST_REMOTE;
   if (fits) operations.list[operations.count++] = one;
+  tell_others(&operations.sent, operations.sent + 1);
   unlock_cluster();
   if (!fits) fail("UNSUPPORTED", "cluster", "", "more than %u operations at barriers of block %u of the cluster that it does not wait for", MOST_REMOTE, rank);
-  tell_others(&operations.sent, operations.sent + 1);
 }
 
 bool perform_remote(uintptr_t barrier, uintptr_t pc, uintptr_t frame) {
@@ -109,7 +109,7 @@ void end_remote() {
   }
   operations.count = kept;
   unlock_cluster();
-  if (lost) warn("bulk-copy", "", "block %u of the cluster ends while %u stores or copies of the cluster's blocks to its shared memory "
+  if (lost) fail("MEMORY_ERROR", "bulk-copy", "", "block %u of the cluster ends while %u stores or copies of the cluster's blocks to its shared memory "
                  "are under way: wait for their barrier", cluster_rank(), lost);
 }
 

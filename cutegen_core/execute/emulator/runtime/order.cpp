@@ -52,7 +52,7 @@ void begin_order() {
   memset(proxy_fences, 0, sizeof proxy_fences);
   memset(seen, 0, sizeof seen);
   forget_far();
-  stamp_counter = 0;
+  stamp_counter = last_proxy_fence = 0;
 }
 
 void begin_cluster_clocks() {
@@ -110,6 +110,7 @@ void acquire_for(int thread, const Clock& clock) {
     if (clock.known[t] > far[thread][t]) far[thread][t] = clock.known[t];
 }
 
-void note_proxy_fence() { proxy_fences[current.thread] = stamps[current.thread] = ++stamp_counter; }
+uint32_t last_proxy_fence;
+void note_proxy_fence() { last_proxy_fence = proxy_fences[current.thread] = stamps[current.thread] = ++stamp_counter; }
 
 }  // namespace runner

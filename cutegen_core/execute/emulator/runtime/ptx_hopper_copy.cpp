@@ -340,14 +340,12 @@ void end_copies() {
   end_remote();
   if (load_count) {
     As const issuer(loads[0].place);
-    warn("bulk-copy", "", "the block ends while a bulk copy it started still writes to its shared memory: wait for its barrier");
+    fail("MEMORY_ERROR", "bulk-copy", "", "the block ends while a bulk copy it started still writes to its shared memory: wait for its barrier");
   }
-  if (!store_count) return;
-  {
+  if (store_count) {
     As const issuer(stores[0].place);
-    warn("bulk-copy", "", "the block ends while a bulk store may still read its shared memory: commit the group and wait for it");
+    fail("MEMORY_ERROR", "bulk-copy", "", "the block ends while a bulk store may still read its shared memory: commit the group and wait for it");
   }
-  for (int i = 0; i < store_count; ++i) perform(stores[i], false);
 }
 
 const Family copy_family[] = {{"st.async", decode_remote_store}, {"cp.async.bulk", decode_bulk}, {"prefetch.tensormap", decode_prefetch_map}, {}};
