@@ -81,7 +81,7 @@ bool brought_something() {
   if (tell_all_lanes()) return true;
   for (IdleHook hook : idle_hooks)
     if (hook && hook()) return true;
-  return open_cluster_barrier();
+  return (ptx::hopper::anyone_asks() && await_remote()) || open_cluster_barrier();
 }
 
 void run_block(Index3 block) {
@@ -181,7 +181,7 @@ void wait_for_change(const char* what, uintptr_t pc, uintptr_t frame) {
 void spin_point(uintptr_t address) {
   if (current.thread < 0 || address - (uintptr_t)current.stack_low < STACK_BYTES) return;
   if (++fibers[current.thread].spins % SPINS_PER_TURN != 0) return;
-  if (++idle_spins > NAP_SPINS && clustered()) let_others_run();
+  if (++idle_spins > NAP_SPINS && clustered() && idle_spins < HOPELESS_SPINS / 2) let_others_run();
   else if (idle_spins > NAP_SPINS && emu_is_cooperative()) nap();
   else if (idle_spins > HOPELESS_SPINS) explain_spin(address, EMU_CALLER, *(uintptr_t*)EMU_FRAME);
   to_scheduler();

@@ -71,7 +71,7 @@ void take_turn() {
 // No block has anything to do: one that waits at a barrier of its own says what for.
 void give_up() {
   for (uint32_t rank = 0; rank < cluster->blocks; ++rank)
-    if (cluster->remote[rank].waits && cluster->awaited[rank].word == &cluster->remote[rank].sent) {
+    if (cluster->awaited[rank].word == &cluster->remote[rank].sent) {
       cluster->stuck = 1;
       if (rank != rank_here) give_turn(rank), take_turn();
       return;
@@ -79,23 +79,18 @@ void give_up() {
   nap();
 }
 
-void note_awaited(Awaited const& awaited) {
+void note_awaited(Awaited const& awaited, Awaited const& also = {}) {
   lock_cluster();
-  cluster->awaited[rank_here] = awaited;
+  cluster->awaited[rank_here] = awaited, cluster->also_awaited[rank_here] = also;
   unlock_cluster();
 }
 
-// In a plain run, in which blocks do not take turns: whether there is one that does not wait for another.
-bool remote_may_come() {
+bool any_can_run() {
   lock_cluster();
-  bool may = false;
-  for (uint32_t rank = 0; rank < cluster->blocks; ++rank) {
-    RemoteOperations const& remote = cluster->remote[rank];
-    Awaited const& awaited = cluster->awaited[rank];
-    may |= !(remote.waits && remote.sent == remote.looked_at) && !(awaited.word && value_of(awaited.word) == awaited.old);
-  }
+  bool any = false;
+  for (uint32_t rank = 0; rank < cluster->blocks; ++rank) any |= can_run(rank);
   unlock_cluster();
-  return may;
+  return any;
 }
 
 }  // namespace
@@ -148,7 +143,7 @@ void begin_clusters(Launch const& launch) {
   for (Meeting& one : cluster->meetings) one.arrived = one.ended = one.over = 0;
   for (int rank = 0; rank < MAX_CLUSTER; ++rank) {
     cluster->left[rank] = 0, cluster->awaited[rank] = cluster->also_awaited[rank] = {};
-    cluster->remote[rank].sent = cluster->remote[rank].looked_at = cluster->remote[rank].waits = cluster->remote[rank].count = 0;
+    cluster->remote[rank].sent = cluster->remote[rank].looked_at = cluster->remote[rank].count = 0;
   }
   cluster->first = ++cluster->meetings[0].phase;
   cluster->turn = spec.order == Order::FORWARD ? 0 : cluster->blocks - 1;
@@ -198,24 +193,18 @@ void wait_past(uint32_t* word, uint32_t old) {
 
 bool wait_for_remote(RemoteOperations& operations) {
   auto const there = [&] { return value_of(&operations.sent) != operations.looked_at || cluster_barrier_opened(); };
-  __atomic_store_n(&operations.waits, !waits_at_cluster_barrier(), __ATOMIC_SEQ_CST);
-  bool may_come = true;
+  bool const also = waits_at_cluster_barrier();
+  note_awaited({&operations.sent, operations.looked_at}, also ? Awaited{&meeting->phase, value_of(&meeting->phase)} : Awaited{});
   if (spec.checked) {
-    cluster->awaited[rank_here] = {&operations.sent, operations.looked_at};
-    if (waits_at_cluster_barrier()) cluster->also_awaited[rank_here] = {&meeting->phase, value_of(&meeting->phase)};
     pass_turn();
     take_turn();
-    cluster->awaited[rank_here] = cluster->also_awaited[rank_here] = {};
-    may_come = !cluster->stuck && there();
-  } else {
-    while (may_come && !there()) {
-      if (waits_at_cluster_barrier()) nap();
-      else sleep_on(&operations.sent, operations.looked_at);
-      may_come = there() || waits_at_cluster_barrier() || remote_may_come();
-    }
   }
-  __atomic_store_n(&operations.waits, 0, __ATOMIC_SEQ_CST);
-  return may_come;
+  while (!spec.checked && !there() && any_can_run()) {
+    if (also) nap();
+    else sleep_on(&operations.sent, operations.looked_at);
+  }
+  note_awaited({});
+  return there() && !cluster->stuck;
 }
 
 void let_others_run() {

@@ -41,7 +41,6 @@ struct RemoteOperation {
 struct RemoteOperations {
   uint32_t sent;                 // so far; a futex
   uint32_t looked_at;            // of them, when the block had nothing else to do
-  uint32_t waits;                // whether the block waits for another one
   uint32_t count;
   RemoteOperation list[MOST_REMOTE];
 };
@@ -63,7 +62,8 @@ struct Cluster {
   Awaited awaited[MAX_CLUSTER], also_awaited[MAX_CLUSTER];
   uint32_t stuck;                // checked run: no block has anything to do
   uint32_t fenced;               // a block used a device-wide fence
-  uint32_t touched[MAX_CLUSTER]; // arrivals of the last block that used this rank's shared memory
+  // When each other rank's block last used this rank's shared memory: its arrivals at barriers of the cluster, and its time.
+  struct { uint32_t arrivals, time; } touched[MAX_CLUSTER][MAX_CLUSTER];
   uint32_t left[MAX_CLUSTER];    // clusters of the launch of which this rank's block has ended
   uint32_t times[MAX_CLUSTER];   // of the rank's block, at its last barrier of the cluster
   RemoteOperations remote[MAX_CLUSTER];
@@ -124,7 +124,7 @@ bool cluster_barrier_opened();           // one at which this block has arrived
 bool waits_at_cluster_barrier();
 
 // cluster_remote.cpp
-void send_remote(uint32_t rank, RemoteOperation one);
+void send_remote(uint32_t rank, RemoteOperation one, bool orders = false);  // `orders`: what was done before, too
 bool perform_remote(uintptr_t barrier, uintptr_t pc, uintptr_t frame);  // the next one at this block's barrier; false: there is none
 bool remote_came();                      // since this was last asked
 bool await_remote();                     // no thread can run: waits for other blocks; false if nothing can come

@@ -131,8 +131,13 @@ void check_leaving() {
   uint32_t const rank = cluster_rank();
   polled = false;
   cluster->left[rank] = cluster_number() + 1;
-  uint32_t const last = cluster->touched[rank];
-  if (last < cluster_base() || last < most_cluster_waits()) return;
+  bool used = false;
+  for (uint32_t from = 0; from < cluster->blocks; ++from) {
+    auto const last = cluster->touched[rank][from];
+    bool const behind = last.arrivals < cluster_base() || last.arrivals < most_cluster_waits();
+    used |= !behind && !ordered_by_arrival(from, last.time);
+  }
+  if (!used) return;
   at_line(0, "");
   fail("MEMORY_ERROR", "cluster", "", "block %u of the cluster ends while another one may still use its shared memory: it must wait at a "
        "barrier of the cluster behind that", rank);
@@ -145,7 +150,7 @@ void mark_access(const Region& region, uintptr_t address, size_t bytes, Access a
   polled |= strong;
   if (region.kind == Kind::PEER) {
     auto const rank = (uint32_t)shared_byte(address).rank;
-    if (cluster->touched[rank] < cluster_arrivals()) cluster->touched[rank] = cluster_arrivals();
+    cluster->touched[rank][cluster_rank()] = {cluster_arrivals(), cluster_time};
     check_presence(region, rank);
   }
   uint32_t const self = cluster_rank();

@@ -60,9 +60,10 @@ void learn_times(const uint32_t* times) { raise(known, times); }
 
 bool ordered_by_arrival(uint32_t rank, uint32_t time) { return time < arrived[rank]; }
 
-void send_remote(uint32_t rank, RemoteOperation one) {
+void send_remote(uint32_t rank, RemoteOperation one, bool orders) {
   one.cluster = cluster_number(), one.from = cluster_rank();
-  known[cluster_rank()] = arrived[cluster_rank()] = ++cluster_time;
+  known[cluster_rank()] = ++cluster_time;
+  if (orders) arrived[cluster_rank()] = cluster_time;
   memcpy(one.known, known, sizeof known);
   memcpy(one.ordered, arrived, sizeof arrived);
   RemoteOperations& operations = cluster->remote[rank];

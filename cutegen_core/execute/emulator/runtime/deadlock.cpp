@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "block.h"
+#include "cluster.h"
 
 namespace runner {
 
@@ -105,7 +106,7 @@ void judge_ended(int waiting) {
   if (alone || emu_is_shared((const void*)address))
     fail("TIMEOUT", "deadlock", spec.checked ? name_at(address) : "",
          "threads wait in a loop for a change of %s that no thread %s makes: this never ends", alone ? "memory" : "shared memory",
-         alone ? "of the launch" : "of the block");
+         alone ? "of the launch" : clustered() ? "of the cluster" : "of the block");
   fail("UNSUPPORTED", "inter-block-wait", "",
        "threads of this block wait for something no thread of this block does; the emulator runs blocks one after "
        "another, so kernels in which blocks wait for one another cannot be executed here");

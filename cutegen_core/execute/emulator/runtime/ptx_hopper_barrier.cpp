@@ -118,7 +118,7 @@ bool answer_sleepers() {
   if (remote_came()) return true;
   if (events != events_at_idle) answers = 0;
   events_at_idle = events;
-  if (++answers > MOST_ANSWERS) return await_remote();
+  if (++answers > MOST_ANSWERS) return false;
   note_change();
   return true;
 }
@@ -152,13 +152,25 @@ void add_bytes(Place const& place, uintptr_t address, Barrier& barrier, int64_t 
   barrier.bytes = (int32_t)sum;
 }
 
+struct BarrierName {
+  char text[80];
+};
+BarrierName name_of_barrier(uintptr_t address) {
+  BarrierName name;
+  const char* const variable = address >= DYNAMIC_BASE ? "" : shared_name(address);
+  if (address >= DYNAMIC_BASE)
+    snprintf(name.text, sizeof name.text, "mbarrier at byte %lu of dynamic shared memory", (unsigned long)(address - DYNAMIC_BASE));
+  else snprintf(name.text, sizeof name.text, "mbarrier%s%s", variable[0] ? " " : "", variable);
+  return name;
+}
+
 void arrive_at(const Call& call, uintptr_t address, Barrier barrier, uint32_t count) {
   if (count > barrier.missing)
     fault(call, "MEMORY_ERROR", "mbarrier", shared_name(address),
-          "%u arrivals at a barrier that waits for %u more in this phase (it was made for %u)", count, barrier.missing,
-          barrier.expected);
+          "%u arrival%s at %s, which waits for %u more in this phase (it was made for %u)", count, count == 1 ? "" : "s",
+          name_of_barrier(address).text, barrier.missing, barrier.expected);
   barrier.missing -= count;
-  if (spec.checked) release_into(order_of(address).arrived);
+  if (spec.checked && (!call.at->detail[4] || any_fence())) release_into(order_of(address).arrived);
   store(address, barrier);
 }
 
@@ -193,7 +205,7 @@ void arrive_remotely(const Call& call, uintptr_t address, int operand, bool anno
   if (announces) one.bytes = call.in<uint32_t>(operand + 1);
   one.count = !announces && call.at->count > operand + 1 ? call.in<uint32_t>(operand + 1) : 1;
   at_frames(call.pc, call.frame);
-  send_remote((uint32_t)shared_byte(address).rank, one);
+  send_remote((uint32_t)shared_byte(address).rank, one, !call.at->detail[4] || any_fence());
 }
 
 // detail[1]: also announces bytes; detail[2]: the operand of the address (behind an optional state).
@@ -232,11 +244,8 @@ const char* describe(uintptr_t address, bool parity) {
   Barrier const barrier(word_at(address));
   char* const text = waits_for[current.thread];
   size_t const room = sizeof waits_for[0];
-  char where[64];
-  if (address >= DYNAMIC_BASE) snprintf(where, sizeof where, "at byte %lu of dynamic shared memory", (unsigned long)(address - DYNAMIC_BASE));
-  else snprintf(where, sizeof where, "%s", shared_name(address));
-  auto const used = (size_t)snprintf(text, room, "mbarrier %s%sfor the phase of parity %d, which misses %u of %u arrivals", where,
-                                     where[0] ? " " : "", parity, barrier.missing, barrier.expected);
+  auto const used = (size_t)snprintf(text, room, "%s for the phase of parity %d, which misses %u of %u arrivals", name_of_barrier(address).text,
+                                     parity, barrier.missing, barrier.expected);
   if (barrier.bytes > 0) snprintf(text + used, room - used, " and %d bytes that were announced and that no copy brings", barrier.bytes);
   if (barrier.bytes < 0) snprintf(text + used, room - used, "; copies brought %d bytes more than were announced", -barrier.bytes);
   return text;
@@ -250,7 +259,7 @@ void poll(const Call& call) {
   auto const over = [&] { return Barrier(word_at(address)).parity != parity; };
   auto const let_come = [&] {
     if (!over()) arrive_loads(address);
-    while (!over() && perform_remote(address, call.pc, call.frame)) {
+    while ((spec.eager || !over()) && perform_remote(address, call.pc, call.frame)) {
     }
   };
   let_come();
@@ -271,6 +280,7 @@ Execute decode_mbarrier(Instruction& i) {
   i.detail[0] = i.has("shared") || i.has("shared::cta") || i.has("shared::cluster");
   i.detail[1] = i.has("expect_tx");
   i.detail[2] = i.count > 0 && i.operands[0].kind != Operand::ADDRESS;
+  i.detail[4] = i.has("relaxed");
   if (is("init") && i.count == 2) return init;
   if (is("inval") && i.count == 1) return invalidate;
   if (is("expect_tx") && i.count == 2) return expect_bytes;
@@ -385,13 +395,15 @@ void arrive_for(Place const& place, uintptr_t address, uint32_t count, uint32_t 
   Barrier barrier(word_at(address));
   if (!Barrier::valid(word_at(address)) || count > barrier.missing)
     fault_at(place, "MEMORY_ERROR", "mbarrier", shared_name(address),
-             "%u arrivals of another block of the cluster at a barrier that waits for %u more in this phase (it was made for %u)", count,
-             barrier.missing, barrier.expected);
+             "%u arrival%s of another block of the cluster at %s, which waits for %u more in this phase (it was made for %u)", count,
+             count == 1 ? "" : "s", name_of_barrier(address).text, barrier.missing, barrier.expected);
   add_bytes(place, address, barrier, bytes);
   barrier.missing -= count;
   if (spec.checked) release_into(order_of(address).arrived);
   store(address, barrier);
 }
+
+bool anyone_asks() { return sleepers > 0; }
 
 void begin_barriers() {
   events_at_idle = events, answers = sleepers = initialised_count = 0;

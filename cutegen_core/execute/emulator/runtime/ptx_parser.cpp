@@ -91,11 +91,14 @@ struct Reader {
   Name name(bool dotted) {
     Name found = {};
     size_t length = 0;
-    while (is_name(*at) || (dotted && (*at == '.' || (at[0] == ':' && at[1] == ':') || (*at == ':' && at[-1] == ':')))) {
-      if (length + 1 < sizeof found.text) found.text[length++] = *at;
-      ++at;
+    while (true) {
+      // `%=` is a number that no other statement has: labels belong to their statement here, so that any will do.
+      bool const number = length && at[0] == '%' && at[1] == '=';
+      bool const word = is_name(*at) || (dotted && (*at == '.' || (at[0] == ':' && at[1] == ':') || (*at == ':' && at[-1] == ':')));
+      if (!number && !word) return found;
+      if (length + 1 < sizeof found.text) found.text[length++] = number ? '0' : *at;
+      at += number ? 2 : 1;
     }
-    return found;
   }
 
   static int index_of(List<Name> const& list, const char* text) {
