@@ -81,7 +81,7 @@ bool brought_something() {
   if (tell_all_lanes()) return true;
   for (IdleHook hook : idle_hooks)
     if (hook && hook()) return true;
-  return (ptx::hopper::anyone_asks() && await_remote()) || open_cluster_barrier();
+  return ptx::hopper::ask_others() || open_cluster_barrier();
 }
 
 void run_block(Index3 block) {

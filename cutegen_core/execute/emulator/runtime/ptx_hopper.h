@@ -58,7 +58,7 @@ const char* shared_name(uintptr_t address);
 void complete_bytes(Place const& place, uintptr_t barrier, uint32_t bytes);
 void arrive_for(Place const& place, uintptr_t barrier, uint32_t count, uint32_t bytes);  // in the name of another block
 void check_barrier(const Call& call, uintptr_t barrier);
-bool anyone_asks();  // a thread waits for an answer of a barrier
+bool ask_others();  // no thread can run, and some wait for an answer of a barrier: waits for other blocks; false if none can act
 void check_barrier_word(const Call& call, uintptr_t barrier);  // that it is initialised; of any block of the cluster
 
 // ptx_hopper_copy.cpp

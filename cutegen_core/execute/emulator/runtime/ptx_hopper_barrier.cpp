@@ -101,7 +101,7 @@ void order_initialised(uintptr_t address) {
   }
 }
 
-constexpr int MOST_ANSWERS = 64;
+constexpr int MOST_ANSWERS = 64, FIRST_ANSWERS = 4;
 uint64_t events;                // arrivals, bytes and copies
 uint64_t events_at_idle;
 int answers;                    // given since without anything having happened
@@ -118,7 +118,7 @@ bool answer_sleepers() {
   if (remote_came()) return true;
   if (events != events_at_idle) answers = 0;
   events_at_idle = events;
-  if (++answers > MOST_ANSWERS) return false;
+  if (++answers > (clustered() ? FIRST_ANSWERS : MOST_ANSWERS)) return false;
   note_change();
   return true;
 }
@@ -403,7 +403,14 @@ void arrive_for(Place const& place, uintptr_t address, uint32_t count, uint32_t 
   store(address, barrier);
 }
 
-bool anyone_asks() { return sleepers > 0; }
+// The blocks of a cluster are asked after a few answers; when none of them can do anything, there are more.
+bool ask_others() {
+  if (!clustered() || sleepers == 0) return false;
+  if (await_remote()) return true;
+  if (answers > MOST_ANSWERS) return false;
+  note_change();
+  return true;
+}
 
 void begin_barriers() {
   events_at_idle = events, answers = sleepers = initialised_count = 0;

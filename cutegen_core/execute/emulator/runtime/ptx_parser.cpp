@@ -91,14 +91,11 @@ struct Reader {
   Name name(bool dotted) {
     Name found = {};
     size_t length = 0;
-    while (true) {
-      // `%=` is a number that no other statement has: labels belong to their statement here, so that any will do.
-      bool const number = length && at[0] == '%' && at[1] == '=';
-      bool const word = is_name(*at) || (dotted && (*at == '.' || (at[0] == ':' && at[1] == ':') || (*at == ':' && at[-1] == ':')));
-      if (!number && !word) return found;
-      if (length + 1 < sizeof found.text) found.text[length++] = number ? '0' : *at;
-      at += number ? 2 : 1;
+    while (is_name(*at) || (dotted && (*at == '.' || (at[0] == ':' && at[1] == ':') || (*at == ':' && at[-1] == ':')))) {
+      if (length + 1 < sizeof found.text) found.text[length++] = *at;
+      ++at;
     }
+    return found;
   }
 
   static int index_of(List<Name> const& list, const char* text) {
@@ -356,7 +353,10 @@ struct Reader {
 }  // namespace
 
 const Program* parse(const char* text, int argument_count, uintptr_t pc, uintptr_t frame) {
-  Reader reader = {text, argument_count, pc, frame, {}, {}, {}, {}};
+  // `%=` is a number that no other statement has: labels belong to their statement here, so that any will do.
+  char* const numbered = strdup(text);
+  for (char* at = numbered; (at = strstr(at, "%=")); at += 2) memcpy(at, "00", 2);
+  Reader reader = {numbered, argument_count, pc, frame, {}, {}, {}, {}};
   reader.statement();
   reader.resolve_labels();
   auto* const program = (Program*)malloc(sizeof(Program));
