@@ -110,6 +110,36 @@ __global__ void spread(const __grid_constant__ CUtensorMap boxes, float const* x
 )
 
 
+# Each block hands what it copied to the next one by ordinary stores, and ends when it has heard the one before.
+HANDED = kernel(
+    "handed",
+    """#include <cutlass/arch/barrier.h>
+__global__ void handed(float const* x, float* out, int mistake) {
+  __shared__ float own[32], box[32];
+  __shared__ uint64_t ready[1], heard[1];
+  int const t = threadIdx.x, blocks = int(cluster_shape().x), next = (int(block_rank_in_cluster()) + 1) % blocks;
+  if (t == 0) {
+    initialize_barrier(ready[0], 32), initialize_barrier(heard[0], mistake == 2 ? 16 : 32);
+    cutlass::arch::fence_barrier_init();
+  }
+  cluster_arrive_relaxed();
+  cluster_wait();
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(cast_smem_ptr_to_uint(own + t)),
+               "l"(x + blockIdx.x * 32 + t));
+  cutlass::arch::cpasync_barrier_arrive_noinc(ready);
+  wait_barrier(ready[0], 0);
+  uint32_t const place = set_block_rank(cast_smem_ptr_to_uint(&box[t]), next);
+  asm volatile("st.shared::cluster.f32 [%0], %1;" :: "r"(place), "f"(own[31 - t]) : "memory");
+  uint32_t const there = set_block_rank(cast_smem_ptr_to_uint(heard), next);
+  if (mistake == 1) asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" :: "r"(there));
+  else asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" :: "r"(there));
+  asm volatile("{ .reg .pred p; ASK_%=: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0; @!p bra ASK_%=; }"
+               :: "r"(cast_smem_ptr_to_uint(heard)) : "memory");
+  out[blockIdx.x * 32 + t] = box[t];
+}
+""",
+)
+
 # Each block loads a half of every box for both of its cluster, by CUTLASS's pipeline. Consumers tell both.
 PIPED = kernel(
     "piped",
@@ -294,3 +324,32 @@ def test_a_pipeline_of_cutlass_loads_for_two_blocks(harness: Harness, relaxed: i
 def test_a_pipeline_that_no_barrier_makes_known_is_found(harness: Harness) -> None:
     ran, _ = piped(harness, 2, checked=True, order="forward")
     assert ran.status is Status.MEMORY_ERROR
+
+
+def handed(harness: Harness, mistake: int = RIGHT, *, checked: bool, order: str = "forward") -> Ran:
+    plan = one("handed", 8, 32, "x:float32", "out:float32", mistake)
+    plan = LaunchPlan((replace(plan.launches[0], cluster=(4, 1, 1)),))
+    x = np.arange(256, dtype=np.float32)
+    return harness.run(HANDED, {"x": x}, {"out": np.zeros(256, np.float32)}, plan, checked=checked, order=order)
+
+
+@BUILDS
+@pytest.mark.parametrize("order", ["forward", "reverse", "random"])
+def test_arrivals_order_stores_and_the_end_of_a_block(harness: Harness, checked: bool, order: str) -> None:
+    ran = handed(harness, checked=checked, order=order)
+    assert (ran.status, ran.executed.findings) == (Status.PASSED, ()), ran.executed
+    want = np.roll(np.arange(256, dtype=np.float32).reshape(2, 4, 32)[..., ::-1], 1, axis=1)
+    np.testing.assert_array_equal(ran.outputs["out"], want.reshape(-1))
+
+
+@pytest.mark.parametrize(
+    ("mistake", "kind", "words"),
+    [(1, "race", "no barrier of the cluster in between"), (2, "deadlock mbarrier race", "")],
+)
+def test_arrivals_that_order_nothing_or_are_too_many_are_found(
+    harness: Harness, mistake: int, kind: str, words: str
+) -> None:
+    ran = handed(harness, mistake, checked=True)
+    assert ran.status is Status.MEMORY_ERROR, ran.executed
+    assert ran.finding.kind in kind, ran.finding
+    assert words in ran.finding.message
