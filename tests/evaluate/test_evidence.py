@@ -26,7 +26,7 @@ from cutegen_core.records.performance import (
     Word,
     WorkloadPerformance,
 )
-from cutegen_core.records.trial import ExecutorKind, Mark, Stage, StageResult, StageStatus, Status, Trial
+from cutegen_core.records.trial import ExecutorKind, Finding, Mark, Stage, StageResult, StageStatus, Status, Trial
 from cutegen_core.share import slides
 from cutegen_core.share.exports.html import document
 from cutegen_core.trajectory.store import Store
@@ -121,6 +121,17 @@ def test_a_kernel_that_passed_says_how_it_was_proven_and_what_it_costs(store: St
     assert "24 registers a thread (was 40)" in cost.text
     assert told(trial, Topic.SPEED) == [
         "not measured (timing needs a GPU: the emulator tests kernels but cannot time them)"
+    ]
+
+
+def test_what_a_run_that_passed_warned_of_is_said_once(store: Store) -> None:
+    trial = passed(store, "a" * 64)
+    warned = Finding("missing-fence", "a GPU may read what is copied", "tile", 69, "softmax", (0, 0, 0), (3, 0, 0))
+    verdicts = tuple(replace(verdict, findings=(warned,)) for verdict in trial.correctness.verdicts)
+    trial = replace(trial, correctness=replace(trial.correctness, verdicts=verdicts))
+    said = [text for text in told(trial, Topic.PROOF) if "warning" in text]
+    assert said == [
+        "A warning: missing-fence on tile at line 69, block (0, 0, 0), thread (3, 0, 0): a GPU may read what is copied"
     ]
 
 

@@ -64,19 +64,20 @@ def _diagnostic(found: Diagnostic) -> Remark:
 def _findings(run: WorkloadVerdict) -> tuple[Section, ...]:
     if not run.findings:
         return ()
-    remarks = tuple(_finding(found) for found in run.findings)
+    remarks = tuple(describe_finding(found) for found in run.findings)
     columns = ("kind", "variable", "line", "block", "thread", "what")
     title = "Found by the instrumented run" if run.mode == "checked" else "Found by the run"
     return (Section(Topic.FINDINGS, title, remarks, run.workload, columns, numbers_from=9),)
 
 
-def _finding(found: Finding) -> Remark:
+def describe_finding(found: Finding, tone: Tone = Tone.BAD) -> Remark:
+    """Name a finding and its place: "race on partial at line 26, block (0, 0, 0), thread (32, 0, 0): ..."."""
     places = [f"{name} {at}" for name, at in (("block", found.block), ("thread", found.thread)) if at]
     what = f"{found.kind}{f' on {found.variable}' if found.variable else ''}"
     where = ", ".join([what + (f" at line {found.line}" if found.line else ""), *places])
     return Remark(
         f"{where}: {found.message}",
-        Tone.BAD,
+        tone,
         found.line,
         (found.kind, found.variable or "-", str(found.line or "-"), _place(found.block), _place(found.thread),
          found.message),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from cutegen_core.evaluate.evidence.failure import mode_text, order_text, run_text
+from cutegen_core.evaluate.evidence.failure import describe_finding, mode_text, order_text, run_text
 from cutegen_core.records.evidence import Remark, Section, Tone, Topic
 from cutegen_core.records.trial import Correctness, ExecutorKind, Mark, Status, Trial, WorkloadVerdict
 from cutegen_core.records.wording import counted, lowered, percent
@@ -51,8 +52,17 @@ def _proven(correctness: Correctness) -> Iterable[Remark]:
     if checked:
         who = "compute-sanitizer" if on_gpu else "Instrumented runs"
         yield Remark(f"{who} on {counted(len(checked), 'workload')}: no bad access, race or barrier")
+    yield from _warnings(runs)
     yield from _largest_error(runs)
     yield from (Remark(sizes[:1].upper() + sizes[1:], Tone.ASIDE) for sizes in correctness.sizes)
+
+
+def _warnings(runs: Iterable[WorkloadVerdict]) -> Iterable[Remark]:
+    """Name once what runs that passed warned of."""
+    found = {(one.kind, one.variable, one.line): one for run in runs for one in run.findings}
+    for one in found.values():
+        remark = describe_finding(one, Tone.DOUBTFUL)
+        yield replace(remark, text=f"A warning: {remark.text}", cells=())
 
 
 def _largest_error(runs: Iterable[WorkloadVerdict]) -> Iterable[Remark]:
