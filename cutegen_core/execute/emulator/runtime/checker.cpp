@@ -37,7 +37,7 @@ bool conflicts_with_write(const Region& region, const Cell& cell, Access access,
   if (another_block && known_from_block(cell.write_epoch, cell.writer, cell.write_stamp, &unfenced)) return false;
   if (another_block && cell.written_atomically && touched_atomically(access_address)) return false;
   if (!another_block && (cell.write_epoch != epoch || ordered(cell.writer, cell.write_stamp))) return false;
-  *other = {another_block, cell.write_epoch, cell.writer, true};
+  *other = {another_block, cell.write_epoch, cell.writer, true, cell.sent_by};
   return true;
 }
 
@@ -104,7 +104,7 @@ void remember_write(Cell& cell, Access access) {
   cell.write_epoch = epoch, cell.write_stamp = stamps[current.thread];
   cell.writer = (uint16_t)current.thread, cell.cluster_time = cluster_time;
   cell.written_atomically = access == Access::ATOMIC, cell.in_flight = cell.copied = access == Access::COPY;
-  cell.written_strongly = strong_access || access == Access::ATOMIC;
+  cell.written_strongly = strong_access || access == Access::ATOMIC, cell.sent_by = 0;
 }
 
 void visit(const Region& region, Cell& cell, Readers* readers, uintptr_t address, Access access) {
@@ -263,7 +263,7 @@ void remote_arrived(uintptr_t address, size_t bytes, uint32_t from, uint32_t kno
     bool const read = cell.read_epoch >= block_epoch, wrote = cell.write_epoch >= block_epoch;
     if ((read || wrote) && cell.cluster_time >= known_time) stored_too_early(*region, region->low + i * region->granule, from, !read);
     remember_write(cell, Access::WRITE);
-    cell.copied = true;
+    cell.copied = true, cell.sent_by = (uint8_t)(from + 1);
   }
   mark_arrived(*region, address, bytes);
 }

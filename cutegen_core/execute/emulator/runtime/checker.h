@@ -29,6 +29,7 @@ struct Cell {
   bool in_flight;                    // an asynchronous copy by `writer` into it is not yet waited for
   bool copied;                       // written by a copy
   bool read_by_proxy;                // the last readers are the copy engine and the matrix unit only
+  uint8_t sent_by;                   // written by a store or copy of this rank + 1 of the cluster; 0: by this block
   bool written_strongly, read_strongly;  // by volatile or relaxed accesses only: no race between them, a flag may be polled
 };
 
@@ -119,6 +120,7 @@ struct Other {
   uint32_t epoch;
   int thread;
   bool wrote;
+  uint8_t sent_by = 0;
 };
 void begin_findings();                          // called for each launch
 void name_block();                              // records the running block, to name it in later findings

@@ -53,6 +53,9 @@ void describe_race(char* text, size_t size, const Region& region, uintptr_t addr
     snprintf(text, size, "%s %s %ld of %s, which block (%u, %u, %u) %s in the same launch; blocks run in any order%s",
              verb(access), unit, element, name, block.x, block.y, block.z, did,
              any_fence() ? ". A fence orders them only with an atomic behind it that the other block reads" : "");
+  else if (other.sent_by)
+    snprintf(text, size, "%s %s %ld of %s, which block %u of the cluster stored or copied there, without having waited for the barrier that "
+             "this reports to", verb(access), unit, element, name, other.sent_by - 1);
   else
     snprintf(text, size, "%s %s %ld of %s, which thread (%u, %u, %u) %s with no barrier in between", verb(access),
              unit, element, name, thread.x, thread.y, thread.z, did);
