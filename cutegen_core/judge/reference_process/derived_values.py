@@ -46,9 +46,9 @@ _FEW_ELEMENTS, _ROUNDINGS = 64, 12
 softmax of what is left of them may choose another column, or not."""
 _IN_PRODUCTS = {Values.CANCELLING: _ROUNDINGS, Values.WIDE: 3}
 """Values of which terms of a product cancel, by design or by chance -> how often products are rounded, in turn."""
-_OF_INPUTS = {Values.DOMINANT: 8, Values.DOMINANT_ACROSS: 8}
+_OF_INPUTS, _FEW_MOVED = {Values.DOMINANT: 8, Values.DOMINANT_ACROSS: 8}, 1024
 """Values of which few elements of an output may show any error, as where all others are limited -> how often inputs are
-rounded, in turn."""
+rounded, in turn, where so few move."""
 _SUM_EPS = 2.0**-23
 _WIDEST_EPS = 2.0**-7
 """Of bfloat16: nobody adds up in 8-bit floats."""
@@ -162,10 +162,18 @@ def _run_roundings(live: Live, exact: Sequence[torch.Tensor], values: Values) ->
         return
     small = sum(t.numel() for t in exact) <= _FEW_ELEMENTS
     for seed in range(1, 1 + (_ROUNDINGS if small else _OF_INPUTS.get(values, 1))):
-        yield run_exact(live, _round_inputs(live, values, seed))
+        outputs = run_exact(live, _round_inputs(live, values, seed))
+        yield outputs
+        if not small and _count_moved(outputs, exact) > _FEW_MOVED:
+            break
     yield run_rounded(live, live.tensors, 1)
     for seed in range(1, 1 + _IN_PRODUCTS.get(values, 0)):
         yield run_rounded(live, live.tensors, seed, in_products=True)
+
+
+def _count_moved(outputs: Sequence[torch.Tensor], exact: Sequence[torch.Tensor]) -> int:
+    """Return how many elements rounding changes; outputs whose shape depends on the values count as a whole."""
+    return sum(int((a != b).sum()) if a.shape == b.shape else a.numel() for a, b in zip(outputs, exact, strict=True))
 
 
 @functools.lru_cache(maxsize=32)
