@@ -3,7 +3,7 @@
 The kernel of `long_rows` has a cluster for each row, whose blocks read the weights again for every row: at 262144
 columns that is as much as the row and its results together, and the L2 bounds it. Its barriers of the cluster also wait
 until all that was written is in memory. Here a cluster stays, keeps the weights, and has no such barrier: measured on
-an H200 (`benchmarks.kernels.rows`), layer norms of such rows come from 0.85 of the bandwidth of a copy to 0.89 to 0.95.
+two H200s (`benchmarks.kernels.rows`), layer norms of such rows come from 0.85 of a copy's bandwidth to 0.89 and 0.91.
 """
 
 from __future__ import annotations
