@@ -49,6 +49,8 @@ _IN_PRODUCTS = {Values.CANCELLING: _ROUNDINGS, Values.WIDE: 3}
 _OF_INPUTS, _FEW_MOVED = {Values.DOMINANT: 8, Values.DOMINANT_ACROSS: 8}, 1024
 """Values of which few elements of an output may show any error, as where all others are limited -> how often inputs are
 rounded, in turn, where so few move."""
+_QUICK_ELEMENTS = 1 << 18
+"""Of all tensors of a reference, up to which running it in float64 several times takes no time that counts."""
 _SUM_EPS = 2.0**-23
 _WIDEST_EPS = 2.0**-7
 """Of bfloat16: nobody adds up in 8-bit floats."""
@@ -161,7 +163,8 @@ def _run_roundings(live: Live, exact: Sequence[torch.Tensor], values: Values) ->
         yield exact
         return
     small = sum(t.numel() for t in exact) <= _FEW_ELEMENTS
-    for seed in range(1, 1 + (_ROUNDINGS if small else _OF_INPUTS.get(values, 1))):
+    quick = sum(t.numel() for t in live.tensors.values()) <= _QUICK_ELEMENTS
+    for seed in range(1, 1 + (_ROUNDINGS if small else _OF_INPUTS.get(values, 1) if quick else 1)):
         outputs = run_exact(live, _round_inputs(live, values, seed))
         yield outputs
         if not small and _count_moved(outputs, exact) > _FEW_MOVED:
