@@ -46,9 +46,9 @@ _FEW_ELEMENTS, _ROUNDINGS = 64, 12
 softmax of what is left of them may choose another column, or not."""
 _IN_PRODUCTS = {Values.CANCELLING: _ROUNDINGS, Values.WIDE: 3}
 """Values of which terms of a product cancel, by design or by chance -> how often products are rounded, in turn."""
-_OF_INPUTS, _FEW_MOVED = {Values.DOMINANT: 8, Values.DOMINANT_ACROSS: 8}, 1024
-"""Values of which few elements of an output may show any error, as where all others are limited -> how often inputs are
-rounded, in turn, where so few move."""
+_OF_DOMINATED, _FEW_MOVED = 8, 1024
+"""How often inputs are rounded, in turn, that one element dominates, where so few elements of an output move: few may
+show any error, as where all others are limited."""
 _QUICK_ELEMENTS = 1 << 18
 """Of all tensors of a reference, up to which running it in float64 several times takes no time that counts."""
 _SUM_EPS = 2.0**-23
@@ -164,7 +164,8 @@ def _run_roundings(live: Live, exact: Sequence[torch.Tensor], values: Values) ->
         return
     small = sum(t.numel() for t in exact) <= _FEW_ELEMENTS
     quick = sum(t.numel() for t in live.tensors.values()) <= _QUICK_ELEMENTS
-    for seed in range(1, 1 + (_ROUNDINGS if small else _OF_INPUTS.get(values, 1) if quick else 1)):
+    again = _OF_DOMINATED if quick and values in _DOMINATED else 1
+    for seed in range(1, 1 + (_ROUNDINGS if small else again)):
         outputs = run_exact(live, _round_inputs(live, values, seed))
         yield outputs
         if not small and _count_moved(outputs, exact) > _FEW_MOVED:

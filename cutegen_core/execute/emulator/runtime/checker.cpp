@@ -245,10 +245,10 @@ void copy_arrived(int thread, uintptr_t address, size_t bytes) {
 }
 
 void order_atomics_after(uintptr_t address, size_t bytes) {
-  const Region* const region = find(address);
-  if (!region || !region->cells) return;
-  for (size_t i = (address - region->low) / region->granule; i <= (address + bytes - 1 - region->low) / region->granule; ++i)
-    region->cells[i].written_atomically = true;
+  find_cell(address, bytes, [](const Region&, Cell& cell) {
+    cell.written_atomically = true;
+    return false;
+  });
 }
 
 // A store or copy by a block of the cluster has come, whose sender knows what this block did before a time.

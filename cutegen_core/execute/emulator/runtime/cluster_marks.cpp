@@ -80,15 +80,19 @@ void report(const Region& region, uintptr_t address, Access access, uint32_t ran
   raise_race(region, address, access, wrote, text);
 }
 
+void warn_unproven() {
+  at_frames(access_pc, access_frame);
+  warn("race-unproven", "", "blocks of a launch with clusters are processes of their own: an order that fences and atomics make between "
+         "them is not judged");
+}
+
 void judge(const Region& region, uintptr_t address, Access access, bool strong, const Entry (&entries)[MAX_CLUSTER], bool wrote, bool shared) {
   uint32_t const self = cluster_rank();
   for (uint32_t rank = 0; rank < cluster->blocks; ++rank) {
     Relation const relation = rank == self ? Relation::BEFORE : relation_of(entries[rank], rank, strong, shared);
     if (relation == Relation::BEFORE) continue;
     if (!cluster->fenced || !polled) return report(region, address, access, rank, relation, wrote);
-    at_frames(access_pc, access_frame);
-    warn("race-unproven", "", "blocks of a launch with clusters are processes of their own: an order that fences and atomics make between "
-         "them is not judged");
+    warn_unproven();
   }
 }
 
@@ -172,12 +176,7 @@ void check_remote(uintptr_t address, size_t bytes, uintptr_t pc, uintptr_t frame
 }
 
 void stored_too_early(const Region& region, uintptr_t address, uint32_t from, bool wrote) {
-  at_frames(access_pc, access_frame);
-  if (cluster->fenced) {
-    warn("race-unproven", "", "blocks of a launch with clusters are processes of their own: an order that fences and atomics make between "
-         "them is not judged");
-    return;
-  }
+  if (cluster->fenced) return warn_unproven();
   char text[512];
   snprintf(text, sizeof text, "block %u of the cluster stores over element %ld of %s, which this block %s when block %u could not yet "
            "know that it was done: tell it first, or use another place", from, (long)((address - region.low) / region.itemsize),
