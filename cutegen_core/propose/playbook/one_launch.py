@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from cutegen_core.propose.playbook.kernels import ElementwiseKernel, RowsKernel, ScanKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
@@ -9,6 +11,7 @@ from cutegen_core.propose.playbook.rows.vectors import RowVectors
 from cutegen_core.propose.playbook.writing import RegionText, render
 
 THREADS = (128, 256, 512, 1024)
+_WARP = 32
 MOST_ITEMS = 8
 """Vectors of a row that a thread keeps in registers."""
 
@@ -56,8 +59,10 @@ def rows_block(region: Region, name: str, naming: Naming, suffix: str, tuned: bo
 
 
 def block_a_row(piece: RegionText, k: RowsKernel, *, tuned: bool) -> RegionText:
-    """Write the kernel that holds for rows of every length."""
-    block = piece.param("BLOCK", 512 if tuned else 256, *(THREADS if tuned else ()))
+    """Write the kernel that holds for rows of every length; a short row gets a thread an element."""
+    elements = prod(mode.extent.size for mode in k.region.reduced)
+    usual = min(512 if tuned else 256, max(_WARP, 1 << (elements - 1).bit_length()))
+    block = piece.param("BLOCK", usual, *((_WARP, 2 * _WARP, *THREADS) if tuned else ()))
     piece.code = render("rows_block.cu.j2", k=k, p={"BLOCK": block})
     piece.launch(f"{k.name}<{block}>", (k.rows,), (block,), k)
     return piece
