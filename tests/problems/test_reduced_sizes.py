@@ -170,3 +170,28 @@ def test_a_window_stays_as_short_beside_its_rows_and_drawn_bytes_stay_bytes(load
     for name in ("reduced", "even", "medium"):
         assert 2 <= small[name]["window"] <= max(2, small[name]["tokens"] // 7), small[name]
         assert "get_inputs#0" not in small[name]
+
+
+SMALL_BATCH = """import torch
+import torch.nn as nn
+batch, channels, filters, taps, side = 8, 6, 32, 5, 64
+class Model(nn.Module):
+    def __init__(self, channels, filters, taps):
+        super().__init__()
+        self.conv = nn.Conv2d(channels, filters, taps)
+    def forward(self, x):
+        return torch.relu(self.conv(x))
+def get_inputs():
+    return [torch.rand(batch, channels, side, side)]
+def get_init_inputs():
+    return [channels, filters, taps]
+"""
+
+
+def test_of_small_numbers_only_the_batch_of_products_shrinks(loader, tmp_path):
+    """Each of its elements takes whole tiles; channels and filter sizes of a few are what the file is about."""
+    path = tmp_path / "file.py"
+    path.write_text(SMALL_BATCH)
+    small = {w.name: w.sizes for w in loader.load(path).workloads if w.role is not WorkloadRole.BENCHMARK}
+    assert [small[name].get("batch") for name in ("reduced", "even", "medium")] == [2, 4, 3]
+    assert not any({"channels", "taps"} & set(sizes) for sizes in small.values()), small

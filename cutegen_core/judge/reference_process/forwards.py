@@ -80,6 +80,16 @@ class Forward:
         """Return how many products of matrices the operation with most of them is."""
         return max((call.batches for call in self.calls), default=1)
 
+    def is_of_batch(self, size: int, other: Forward, other_size: int) -> bool:
+        """Return whether both do the same for each element of a batch, the first dimension of what they make last."""
+        if len(self.calls) != len(other.calls) or self.cost.flops * other_size != other.cost.flops * size:
+            return False
+        pairs = [(a.extents, b.extents) for a, b in zip(self.calls, other.calls, strict=True) if a.extents]
+        unlike = [(own, theirs) for own, theirs in pairs if own != theirs]
+        changed = [{pair for pair in zip(own, theirs, strict=False) if len(set(pair)) > 1} for own, theirs in unlike]
+        first = all(own[0] == size for own, _ in unlike)
+        return unlike[-1:] == pairs[-1:] and first and all(one == {(size, other_size)} for one in changed)
+
     def is_even_as(self, other: Forward) -> bool:
         """Return whether four divides every extent that it divides in the other, which does the same operations."""
         own, theirs = self.extents, other.extents

@@ -1,6 +1,7 @@
 """Derive small workloads for a file without WORKLOADS: shrink its sizes until the emulator can run it.
 
-1. Whole numbers above 8 in size slots may shrink; smaller ones (kernel sizes, strides, dimensions) stay.
+1. Whole numbers above 8 in size slots may shrink; smaller ones (kernel sizes, strides, dimensions) stay, but a batch
+   of products, which is the first dimension of all results, is made small at the end.
 2. All shrink together, below a falling cap: to distinct primes (ragged), or by powers of two, which keeps ratios such
    as hidden / heads, or all by one factor. First every number gets its own target; then equal numbers share one.
 3. One workload keeps what divides each number, up to 32, and that four divides a dimension, so that fast paths are
@@ -47,6 +48,7 @@ from cutegen_core.judge.reference_process.shrinking import (
     divided_alike,
     halved,
     odd_targets,
+    perhaps_batches,
     ragged,
     shrinkable,
     steps,
@@ -121,7 +123,7 @@ class _Search:
             self._pattern = self._forward({})
         else:
             base = self._small(own)
-            base = self._as_in_file(base, RAGGED, self._budget)
+            base = self._of_small_batch(self._as_in_file(base, RAGGED, self._budget), 2)
         found = [Workload("reduced", WorkloadRole.EMULATOR, base)]
         found += self._defined([*self._variants(base), *self._adversarial(base)], found[0])
         middle = self._middle(base)
@@ -135,7 +137,7 @@ class _Search:
         """Return larger sizes; of a file whose numbers do not shrink together, if it makes many products."""
         joint = self._joint(ragged, CORRECTNESS)
         if joint:
-            return self._as_in_file(joint, RAGGED, CORRECTNESS)
+            return self._of_small_batch(self._as_in_file(joint, RAGGED, CORRECTNESS), 3)
         if self._pattern is None or self._pattern.batches == 1:
             return None
         groups = self._groups(shared=False)
@@ -240,7 +242,8 @@ class _Search:
         found = self._tiled() or self._tiled_unlike() if self._evenly else None
         few = found and self._as_in_file(found, WHOLE_TILES, self._budget)
         self._evenly = False
-        return few or self._tiled() or self._joint(halved, self._budget)
+        even = few or self._tiled() or self._joint(halved, self._budget)
+        return even and self._of_small_batch(even, EVEN)
 
     def _tiled(self) -> Mapping[str, SizeValue] | None:
         found = (self._joint(partial(tiled, tile=tile), self._budget) for tile in TILES)
@@ -350,6 +353,18 @@ class _Search:
                     return self._sizes({**smaller, **targets})
             if targets:
                 return self._grown({**sizes, **self._sizes(targets, sizes)}, others, kind.ladder, budget)
+        return sizes
+
+    def _of_small_batch(self, sizes: Mapping[str, SizeValue], few: int) -> Mapping[str, SizeValue]:
+        """Return the sizes with a smaller batch where the file's has eight elements at most: each costs tiles."""
+        before = self._forward(sizes)
+        if before is None or not before.cost.flops:
+            return sizes
+        for group in perhaps_batches(self._slots, few):
+            fewer = {**sizes, **self._sizes({group: few}, sizes)}
+            after = self._forward(fewer) if self._runs(fewer, Values.GIVEN) else None
+            if after and before.is_of_batch(group.value, after, few):
+                return fewer
         return sizes
 
     def _with_bounds(self, sizes: Mapping[str, SizeValue], budget: Cost) -> Mapping[str, SizeValue]:

@@ -32,11 +32,20 @@ Style = Callable[[Sequence[SizeGroup], int], Targets]
 
 def shrinkable(slots: Mapping[str, SizeSlot]) -> Iterator[tuple[int, SizePlace]]:
     """Yield every number that may shrink, with its place; up to eight they are kernel sizes and the like."""
+    return ((number, place) for number, place in _numbers(slots) if number > _KEEP)
+
+
+def perhaps_batches(slots: Mapping[str, SizeSlot], fewest: int) -> list[SizeGroup]:
+    """Return the numbers that do not shrink, of those above the fewest that a batch may have."""
+    return [SizeGroup(number, (place,)) for number, place in _numbers(slots) if fewest < number <= _KEEP]
+
+
+def _numbers(slots: Mapping[str, SizeSlot]) -> Iterator[tuple[int, SizePlace]]:
     one_per_place = {slot.span: slot for slot in slots.values() if not slot.derived}
     for slot in one_per_place.values():
         if isinstance(slot.value, tuple):
-            yield from ((v, (slot.name, i)) for i, v in enumerate(slot.value) if v > _KEEP)
-        elif isinstance(slot.value, int) and slot.value > _KEEP:
+            yield from ((v, (slot.name, i)) for i, v in enumerate(slot.value))
+        elif isinstance(slot.value, int):
             yield slot.value, (slot.name, None)
 
 
