@@ -48,6 +48,9 @@ EPSILON = {
 _FIRST = 8
 _HEATMAP = 32
 _ULPS = 4.0
+_ROW_ULPS = 2.0
+"""At the mean magnitude of a row: attention with weights rounded to halves is off by a fifth of one, in some of a million
+elements by more than one."""
 _LONG, _OF_A_SEQUENCE = 256, 1 / 8
 """Elements of a sum from which its order matters; and the share of what it errs in sequence that counts as the
 reference's own error: with the usual multiple, four times as much as it errs is the most that is allowed."""
@@ -89,15 +92,20 @@ class ErrorLimits(NamedTuple):
         least: the error that is always allowed, unless the others forbid it.
         most: the one that never is.
         share: of the element, which may be more than `most`.
+        of_row: of the mean magnitude of the element's row, which may be more than `most`, too.
     """
 
     least: float
     most: float
     share: float
+    of_row: float = 0.0
 
     def most_at(self, want: Array) -> Array:
         """Return the error that is never allowed at each element."""
-        return np.maximum(self.share * np.abs(want), self.most)
+        most: Array = np.maximum(self.share * np.abs(want), self.most)
+        if self.of_row and want.ndim > 1 and want.size:
+            np.maximum(most, self.of_row * np.abs(want).mean(axis=-1, keepdims=True), out=most)
+        return most
 
 
 @dataclass(frozen=True)
@@ -198,7 +206,7 @@ def error_limits(dtype: str, tolerance: Tolerance, precision: Precision) -> Erro
     epsilon, most = EPSILON[dtype], max(multiple * precision.own, _FLUSHED[dtype])
     if dtype in FLOAT16:
         epsilon *= multiple / Tolerance.error_multiple
-        return ErrorLimits(least, max(most, epsilon * precision.typical), _ULPS * epsilon)
+        return ErrorLimits(least, max(most, epsilon * precision.typical), _ULPS * epsilon, _ROW_ULPS * epsilon)
     return ErrorLimits(least, max(most, _ULPS * epsilon * precision.scale), 0.0)
 
 

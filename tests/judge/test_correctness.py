@@ -345,3 +345,28 @@ def test_an_output_of_one_number_is_judged_and_nothing_is_written_into_what_it_i
     values = OutputValues(np.asarray(got), np.asarray(want), np.asarray(want), np.zeros((), dtype=bool))
     assert compare("out", dtype, FLOAT32, values).wrong == wrong
     np.testing.assert_array_equal([values.got, values.want, values.declared], [got, want, want])
+
+
+def _causal_attention(seed, rounded=lambda p: p, lost=0):
+    """Return causal attention of random heads in float64, the weights rounded; `lost` keys at each row's end left out."""
+    draw = np.random.default_rng(seed)
+    q, k, v = (draw.standard_normal((8, 128, 64)).astype(np.float16).astype(np.float64) for _ in range(3))
+    scores = q @ k.transpose(0, 2, 1) / 8
+    rows, keys = np.arange(128)[:, None], np.arange(128)
+    scores[:, np.broadcast_to((keys > rows - lost) & (keys > 0), (128, 128))] = -np.inf
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return rounded(weights) @ v / weights.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rounded"), [("float16", lambda p: p.astype(np.float16).astype(np.float64)), ("bfloat16", bfloat16)]
+)
+def test_weights_of_attention_may_be_rounded_to_halves(dtype, rounded):
+    """A row of few keys is as large as its values, and small elements of it are off as much as large ones are. The
+    reference, which sums floats, may be far more exact."""
+    tolerance = DEFAULT_TOLERANCE[dtype]
+    for seed in range(4):
+        want = _causal_attention(seed)
+        declared = rounded(want)
+        assert judge(rounded(_causal_attention(seed, rounded)), want, declared, dtype, tolerance).wrong == 0
+        assert judge(rounded(_causal_attention(seed, rounded, lost=1)), want, declared, dtype, tolerance).wrong > 0

@@ -43,11 +43,13 @@ class _ExpectedSample:
     Attributes:
         positions: flat indices.
         want, declared: in float64 and at the declared precision, at the positions.
+        rows: the mean magnitudes of their rows (`comparison.row_means`).
     """
 
     positions: torch.Tensor
     want: torch.Tensor
     declared: torch.Tensor | None
+    rows: torch.Tensor | None
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Answers:
         """
         for index in range(1, len(self._sets)):
             for output, want, declared in self._expected_values(index):
-                self._samples[index, output.name] = self._sample(want, declared)
+                self._samples[index, output.name] = self._sample(output, want, declared)
         found = [
             comparison.compare(
                 output.name, self._elements(output, 0, want, declared), output.shape, self._rule(output), poison
@@ -99,7 +101,7 @@ class Answers:
                 continue
             output = next(o for o in self._outputs if o.name == name)
             got = _pick(_flat(self._sets[index].tensors[name]), sample.positions)
-            elements = Elements(got, sample.want, sample.declared)
+            elements = Elements(got, sample.want, sample.declared, sample.rows)
             wrong = comparison.wrong(elements, self._rule(output))
             count = int(wrong.sum())
             if count:
@@ -131,17 +133,20 @@ class Answers:
         self._no_float64 = self._no_float64 or expected.why
         return expected
 
-    def _sample(self, want: torch.Tensor, declared: torch.Tensor | None) -> _ExpectedSample:
+    def _sample(self, output: JudgedOutput, want: torch.Tensor, declared: torch.Tensor | None) -> _ExpectedSample:
         count = min(_POSITIONS, want.numel())
         positions = torch.randint(max(1, want.numel()), (count,), generator=self._generator, device=self._device)
         if count:
             positions[0], positions[-1] = 0, want.numel() - 1
-        return _ExpectedSample(positions, want[positions], None if declared is None else _pick(declared, positions))
+        rows = comparison.row_means(want.reshape(output.shape), output.dtype)
+        others = [None if t is None else _pick(t, positions) for t in (declared, rows)]
+        return _ExpectedSample(positions, want[positions], *others)
 
     def _elements(
         self, output: JudgedOutput, index: int, want: torch.Tensor, declared: torch.Tensor | None
     ) -> Elements:
-        return Elements(_flat(self._sets[index].tensors[output.name]), want, declared)
+        rows = comparison.row_means(want.reshape(output.shape), output.dtype)
+        return Elements(_flat(self._sets[index].tensors[output.name]), want, declared, rows)
 
     def _rule(self, output: JudgedOutput) -> OutputRule:
         return OutputRule(output.dtype, output.tolerance, self._precision.get(output.name))

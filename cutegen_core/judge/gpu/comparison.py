@@ -31,15 +31,18 @@ class Elements:
         got: the kernel's values.
         want: the reference in float64 (integers: as that run gave them).
         declared: the reference at the declared precision; None if `want` is only available there.
+        rows: the mean magnitude of each element's row (`row_means`); None where nothing depends on it.
     """
 
     got: torch.Tensor
     want: torch.Tensor
     declared: torch.Tensor | None
+    rows: torch.Tensor | None = None
 
     def part(self, where: slice | torch.Tensor) -> Elements:
         """Return the elements at these positions."""
-        return Elements(self.got[where], self.want[where], None if self.declared is None else self.declared[where])
+        declared, rows = (None if t is None else t[where] for t in (self.declared, self.rows))
+        return Elements(self.got[where], self.want[where], declared, rows)
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,14 @@ def measure(want: torch.Tensor, declared: torch.Tensor, dtype: str = "") -> Prec
     return Precision(own, scale, (total / want.numel()) ** 0.5 if total else 0.0)
 
 
+def row_means(want: torch.Tensor, dtype: str) -> torch.Tensor | None:
+    """Return the mean magnitude of each element's row, flat; None where the rule of the type does not ask for it."""
+    if dtype not in FLOAT16 or want.ndim < 2 or want.numel() == 0:
+        return None
+    means = _finite_or_zero(want).abs().mean(dim=-1, keepdim=True, dtype=torch.float64)
+    return means.expand(want.shape).reshape(-1)
+
+
 def wrong(elements: Elements, rule: OutputRule) -> torch.Tensor:
     """Return a mask of the wrong elements."""
     return ratio(elements, rule) > 1.0
@@ -92,7 +103,7 @@ def ratio(elements: Elements, rule: OutputRule) -> torch.Tensor:
     got, unbounded = got.double(), want.double()
     want = _saturate(rule.dtype, unbounded)
     error = (_finite_or_zero(got) - _finite_or_zero(want)).abs()
-    allowed = _allowed(want, rule)
+    allowed = _allowed(want, rule, elements.rows)
     quotient = torch.where(error == 0.0, 0.0, error / allowed)
     special = ~(torch.isfinite(got) & torch.isfinite(want))
     same = _same_special(got, want) | _is_overflow(rule.dtype, got, unbounded, allowed)
@@ -219,12 +230,14 @@ def _array(flat: torch.Tensor, shape: tuple[int, ...]) -> Any:  # noqa: ANN401 -
     return (flat.double() if flat.is_floating_point() else flat).reshape(shape).cpu().numpy()
 
 
-def _allowed(want: torch.Tensor, rule: OutputRule) -> torch.Tensor:
+def _allowed(want: torch.Tensor, rule: OutputRule, rows: torch.Tensor | None) -> torch.Tensor:
     close = rule.tolerance.atol + rule.tolerance.rtol * _finite_or_zero(want).abs()
     if rule.precision is None:
         return close + _rounding(rule.dtype, want)
     limits = correctness.error_limits(rule.dtype, rule.tolerance, rule.precision)
     most = (limits.share * _finite_or_zero(want).abs()).clamp(min=limits.most)
+    if rows is not None:
+        most = torch.maximum(most, limits.of_row * rows)
     return torch.minimum(close.clamp(min=limits.least), most) + _rounding(rule.dtype, want)
 
 

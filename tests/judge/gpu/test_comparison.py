@@ -31,7 +31,9 @@ def both(got, want, declared, dtype, tolerance=TOLERANCE):
         measured = comparison.measure(want, declared, dtype)
         assert measured.typical == pytest.approx(precision.typical)
         assert replace(measured, typical=precision.typical) == precision
-    flat = comparison.Elements(got.reshape(-1), want.reshape(-1), None if declared is None else declared.reshape(-1))
+    flat = comparison.Elements(
+        *(None if t is None else t.reshape(-1) for t in (got, want, declared)), comparison.row_means(want, dtype)
+    )
     rule = comparison.OutputRule(dtype, tolerance, precision)
     there = comparison.compare("out", flat, tuple(got.shape), rule, POISON)
     return correctness.compare("out", dtype, tolerance, answer, precision), there
