@@ -49,8 +49,8 @@ _FIRST = 8
 _HEATMAP = 32
 _ULPS = 4.0
 _ROW_ULPS = 2.0
-"""At the mean magnitude of a row: attention with weights rounded to halves is off by a fifth of one, in some of a million
-elements by more than one."""
+"""At the mean magnitude of a row: attention with weights rounded to halves is off by a fifth of one, and in some of a
+million elements by more than one."""
 _LONG, _OF_A_SEQUENCE = 256, 1 / 8
 """Elements of a sum from which its order matters; and the share of what it errs in sequence that counts as the
 reference's own error: with the usual multiple, four times as much as it errs is the most that is allowed."""

@@ -348,7 +348,7 @@ def test_an_output_of_one_number_is_judged_and_nothing_is_written_into_what_it_i
 
 
 def _causal_attention(seed, rounded=lambda p: p, lost=0):
-    """Return causal attention of random heads in float64, the weights rounded; `lost` keys at each row's end left out."""
+    """Return causal attention of random heads in float64, its weights rounded, without each row's last `lost` keys."""
     draw = np.random.default_rng(seed)
     q, k, v = (draw.standard_normal((8, 128, 64)).astype(np.float16).astype(np.float64) for _ in range(3))
     scores = q @ k.transpose(0, 2, 1) / 8
