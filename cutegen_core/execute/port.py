@@ -9,6 +9,8 @@ can be three processes.
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -49,6 +51,31 @@ class Built:
     isolated_blocks: bool = False
 
 
+class RunStop:
+    """Ends runs that nobody asks for any more: whoever waits for their processes waits for `fd`, too.
+
+    Attributes:
+        fd: readable once they are to end; -1 once it is closed, after the last of them.
+    """
+
+    def __init__(self) -> None:
+        self.fd = os.eventfd(0, os.EFD_CLOEXEC)
+        self.is_set = False
+        self._lock = threading.Lock()
+
+    def set(self) -> None:
+        """End them; from any thread."""
+        with self._lock:
+            self.is_set = True
+            if self.fd >= 0:
+                os.eventfd_write(self.fd, 1)
+
+    def close(self) -> None:
+        with self._lock:
+            os.close(self.fd)
+            self.fd = -1
+
+
 @dataclass(frozen=True)
 class Execution:
     """One run of a built candidate on one workload.
@@ -62,6 +89,7 @@ class Execution:
         seed: seed of the random order.
         timeout_s: limit of the whole run: processor time on the emulator, wall-clock time on a GPU.
         edge: -1 or 1: approximate instructions err downward or upward, as far as documented; 0: not at all (emulator).
+        stop: what ends the run early (emulator); none: its limit alone.
     """
 
     built: Built
@@ -73,6 +101,7 @@ class Execution:
     seed: int = 0
     timeout_s: float = 20.0
     edge: int = 0
+    stop: RunStop | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import threading
 
 import pytest
@@ -32,6 +33,21 @@ def test_two_runs_go_on_together_and_what_nobody_asked_for_is_given_up() -> None
         ahead.begin(key, lambda key=key: made.append(key) or held.wait(0.2) or 1)
     ahead.close()
     assert "e" not in made
+
+
+def test_a_run_that_is_given_up_ends() -> None:
+    """Whoever runs it waits for the stop, too; the next run has another."""
+    ahead: RunsAhead[bool] = RunsAhead(1)
+
+    def wait_for_stop() -> bool:
+        return bool(select.select([ahead.stop.fd], [], [], 60)[0])
+
+    for end in (ahead.drop, ahead.give_up):
+        ahead.begin("held", wait_for_stop)
+        end()
+    assert ahead.result("held", bool)
+    ahead.close()
+    ahead.give_up()  # too late, and no harm
 
 
 def test_a_machine_error_reaches_who_asks() -> None:

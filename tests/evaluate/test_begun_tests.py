@@ -18,6 +18,11 @@ from tests.places import DATA
 
 RELU = (DATA / "relu.cu").read_text()
 WRONG = RELU.replace("isnan(in(i)) ? in(i) : 0.0f", "isnan(in(i)) ? in(i) : 1.0f")
+HANGS = RELU.replace("isnan(in(i)) ? in(i)", "isnan(in(i)) ? endless(in(i))").replace(
+    "template",
+    "__device__ float endless(float x) {\n  while (x == x) x = x * 0.5f + 1.0f;\n  return x;\n}\n\ntemplate",
+    1,
+)
 MODULE = """
 import torch
 
@@ -32,6 +37,7 @@ def get_inputs():
 """
 PROBLEM = Problem("begun", "begun", MODULE, "here", (Workload("small", WorkloadRole.EMULATOR, {"size": 100}),))
 PATIENCE_S = 60
+REFUSED = CompileResult(Status.COMPILE_ERROR, (Diagnostic(1, "error", "refused", "nvrtc"),), message="refused")
 
 
 @dataclass
@@ -113,13 +119,18 @@ def test_a_verdict_has_what_both_found(evaluator, source, status):
 
 @pytest.mark.parametrize("source", [RELU, WRONG], ids=["right", "wrong"])
 def test_what_the_compiler_refuses_was_not_tested(evaluator, source):
-    evaluator.compiler.result = CompileResult(
-        Status.COMPILE_ERROR, (Diagnostic(1, "error", "refused", "nvrtc"),), message="refused"
-    )
+    evaluator.compiler.result = REFUSED
     trial = evaluator.evaluate(Candidate(source, Author.PERSON), seed=1)
     assert (trial.status, trial.message) == (Status.COMPILE_ERROR, "refused")
     assert stages(trial) == [(Stage.PATCH, StageStatus.PASSED), (Stage.COMPILE, StageStatus.FAILED)]
     assert trial.correctness is None
+
+
+def test_a_run_that_hangs_is_ended_with_its_tests(evaluator):
+    """Its own limit is longer than a test may take."""
+    evaluator.compiler.result = REFUSED
+    trial = replace(evaluator, run_timeout_s=10_000.0).evaluate(Candidate(HANGS, Author.PERSON), seed=1)
+    assert (trial.status, trial.message) == (Status.COMPILE_ERROR, "refused")
 
 
 def test_a_person_stops_tests_that_were_begun(evaluator):

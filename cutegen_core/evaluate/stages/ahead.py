@@ -10,6 +10,8 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from typing import Generic, TypeVar
 
+from cutegen_core.execute.port import RunStop
+
 Result = TypeVar("Result")
 
 
@@ -26,6 +28,7 @@ class RunsAhead(Generic[Result]):
         self._is_last = is_last
         self._ended = False
         self._begun: dict[Hashable, Future[Result]] = {}
+        self.stop = RunStop()
 
     def begin(self, key: Hashable, run: Callable[[], Result]) -> None:
         """Begin a run."""
@@ -37,10 +40,13 @@ class RunsAhead(Generic[Result]):
         return begun.result() if begun else run()
 
     def drop(self) -> None:
-        """Give up what nobody has asked for; return when nothing runs any more."""
+        """Give up what nobody has asked for, and end what runs of it; return when nothing runs any more."""
         for future in self._begun.values():
             future.cancel()
+        self.stop.set()
         wait(self._begun.values())
+        self.stop.close()
+        self.stop = RunStop()
         self._begun.clear()
         self._ended = False
 
@@ -51,7 +57,12 @@ class RunsAhead(Generic[Result]):
         self._ended = self._is_last(result)
         return result
 
+    def give_up(self) -> None:
+        """End what runs; from any thread. Who asks for a result gets CancelledError."""
+        self.stop.set()
+
     def close(self) -> None:
         """Give up what nobody has asked for, and end the threads."""
         self.drop()
         self._pool.shutdown()
+        self.stop.close()

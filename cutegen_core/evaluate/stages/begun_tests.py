@@ -49,6 +49,8 @@ class BegunTests:
     def close(self) -> None:
         """Give up tests that go on; return when nothing runs any more."""
         self.watch.dropped = True
+        if self.stage:
+            self.stage.give_up()
         if self._ended:
             wait([self._ended])
         self._pool.shutdown()

@@ -76,12 +76,19 @@ class CorrectnessStage:
     sizes: list[str] = field(default_factory=list)
     not_near: list[str] = field(default_factory=list)
     shared: dict[str, SharedAccess] = field(default_factory=dict)
+    _runs: CandidateRuns | None = None
 
     def run(self) -> StageFailure | None:
         """Test every workload; its instrumented run comes before its plain ones."""
         with open_runs(self.reference, self.executor, self.builds, self.seed, self.run_timeout_s) as runs:
+            self._runs = runs
             failure = self._test_small(runs) or self._test_values(runs)
             return failure or (None if self.executor.measures_speed else self._test_sizes(runs))
+
+    def give_up(self) -> None:
+        """End the runs that go on, from another thread; `run` then raises CancelledError, or StoppedError."""
+        if self._runs:
+            self._runs.ahead.give_up()
 
     def _test_small(self, runs: CandidateRuns) -> StageFailure | None:
         """Test the small workloads in their order."""

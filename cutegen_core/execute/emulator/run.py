@@ -19,6 +19,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -26,7 +27,7 @@ from typing import NamedTuple
 
 from cutegen_core.execute.emulator.installation import Installation
 from cutegen_core.execute.emulator.symbolise import Symboliser
-from cutegen_core.execute.port import Executed, Execution
+from cutegen_core.execute.port import Executed, Execution, RunStop
 from cutegen_core.kernel.kernel_file import PROGRAM_NAME
 from cutegen_core.machine import priority
 from cutegen_core.machine.sandbox import sandbox
@@ -63,6 +64,7 @@ def execute(installed: Installation, execution: Execution) -> Executed:
 
     Raises:
         MachineError: the runner itself failed.
+        CancelledError: the run was stopped.
     """
     whole = not any(launch.once for launch in execution.plan.launches)
     return (_execute if whole else _execute_in_parts)(installed, execution)
@@ -111,8 +113,10 @@ def _run_once(installed: Installation, execution: Execution, setting: _Setting) 
         spec, result = Path(folder) / "spec", Path(folder) / "result"
         spec.write_text("\n".join(_spec_lines(execution, setting)) + "\n")
         longest_s = execution.timeout_s * _PATIENCE + _GRACE_S
-        printed = _run_process([str(installed.runner), str(spec), str(result)], longest_s)
+        printed = _run_process([str(installed.runner), str(spec), str(result)], longest_s, execution.stop)
         answer = _read_answer(result)
+    if execution.stop and execution.stop.is_set:
+        raise CancelledError
     if not answer:
         raise MachineError(f"the emulator's runner died without an answer. Its output: {printed[-500:] or '(none)'}")
     return answer
@@ -217,7 +221,7 @@ def _format_argument(argument: Argument, buffers: dict[str, int], maps: dict[str
 # -- the process ------------------------------------------------------------------------------------------------------
 
 
-def _run_process(command: list[str], timeout_s: float) -> str:
+def _run_process(command: list[str], timeout_s: float, stop: RunStop | None) -> str:
     """Run the runner with an empty environment and return its output; always kills its whole group at the end."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
@@ -225,7 +229,7 @@ def _run_process(command: list[str], timeout_s: float) -> str:
         )
         try:
             priority.make_way(process.pid)
-            _wait_for_end(process.pid, timeout_s)
+            _wait_for_end(process.pid, timeout_s, stop)
         finally:
             sandbox.kill_group(process.pid)
             process.wait()
@@ -234,12 +238,13 @@ def _run_process(command: list[str], timeout_s: float) -> str:
     return text if process.returncode == 0 else f"{text}\n(ended with {_describe_exit(process.returncode)})"
 
 
-def _wait_for_end(pid: int, timeout_s: float) -> None:
-    """Wait until a child ends, or until the limit. `Popen.wait` with a limit looks only every so many milliseconds."""
+def _wait_for_end(pid: int, timeout_s: float, stop: RunStop | None) -> None:
+    """Wait until a child ends, or is to end, or until the limit: `Popen.wait` looks only every so many milliseconds."""
     watched = os.pidfd_open(pid)
     try:
         with selectors.DefaultSelector() as selector:
-            selector.register(watched, selectors.EVENT_READ)
+            for fd in (watched, *([stop.fd] if stop else [])):
+                selector.register(fd, selectors.EVENT_READ)
             selector.select(timeout_s)
     finally:
         os.close(watched)
