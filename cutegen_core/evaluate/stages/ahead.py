@@ -43,7 +43,7 @@ class RunsAhead(Generic[Result]):
         """Give up what nobody has asked for, and end what runs of it; return when nothing runs any more."""
         for future in self._begun.values():
             future.cancel()
-        self.stop.set()
+        self.give_up()
         wait(self._begun.values())
         self.stop.close()
         self.stop = RunStop()

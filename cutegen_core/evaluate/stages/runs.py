@@ -188,19 +188,9 @@ class CandidateRuns:
             path.write_bytes(bytes(spec.nbytes))
         poison, seed = kind.poison(self.seed), self.seed & 0xFFFF
         ran = execute(
-            Execution(
-                built,
-                made.plan,
-                made.inputs,
-                outputs,
-                poison,
-                kind.order,
-                seed,
-                self.timeout_s,
-                kind.edge,
-                self.ahead.stop,
-            )
-        )
+            Execution(built, made.plan, made.inputs, outputs, poison, kind.order, seed, self.timeout_s, kind.edge,
+                      self.ahead.stop)
+        )  # fmt: skip
         return Ran(replace(ran, message=f"workload {workload.name}: {ran.message}" if ran.message else ""), outputs)
 
 

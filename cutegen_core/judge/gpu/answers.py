@@ -82,13 +82,17 @@ class Answers:
         `no_float64` covers all sets: if float64 failed on one set, that set's timed runs are judged without it.
         """
         for index in range(1, len(self._sets)):
-            for output, want, declared in self._expected_values(index):
-                self._samples[index, output.name] = self._sample(output, want, declared)
+            for output, want, declared, rows in self._expected_values(index):
+                self._samples[index, output.name] = self._sample(want, declared, rows)
         found = [
             comparison.compare(
-                output.name, self._elements(output, 0, want, declared), output.shape, self._rule(output), poison
+                output.name,
+                Elements(_flat(self._sets[0].tensors[output.name]), want, declared, rows),
+                output.shape,
+                self._rule(output),
+                poison,
             )
-            for output, want, declared in self._expected_values(0)
+            for output, want, declared, rows in self._expected_values(0)
         ]
         torch.cuda.empty_cache()
         return tuple(replace(comparison, no_float64=self._no_float64) for comparison in found)
@@ -110,22 +114,25 @@ class Answers:
                 found.append(Slip(index, name, count, wrong.numel(), *values))
         return found
 
-    def _expected_values(self, index: int) -> Iterator[tuple[JudgedOutput, torch.Tensor, torch.Tensor | None]]:
-        """Yield the flat expected values of one set per output; also record the reference's own error."""
+    def _expected_values(
+        self, index: int
+    ) -> Iterator[tuple[JudgedOutput, torch.Tensor, torch.Tensor | None, torch.Tensor | None]]:
+        """Yield the flat expected values of one set per output, with `comparison.row_means`; also record the
+        reference's own error."""
         expected = self._run(self._sets[index])
         for position, output in enumerate(self._outputs):
             declared = expected.declared[position]
             if tuple(declared.shape) != output.shape:
                 raise ProblemError(f"{output.name} is {output.shape}, but the reference gives {tuple(declared.shape)}.")
             if expected.exact is None:
-                yield output, _flat(declared), None
+                yield output, _flat(declared), None, None
                 continue
             exact = expected.exact[position]
             found = comparison.measure(exact, declared, output.dtype)
             found = correctness.with_sum(found, output.dtype, expected.longest_sum)
             known = self._precision.get(output.name)
             self._precision[output.name] = known.merge(found) if known else found
-            yield output, _flat(exact), _flat(declared)
+            yield output, _flat(exact), _flat(declared), comparison.row_means(exact, output.dtype)
 
     def _run(self, one: BufferSet) -> Expected:
         torch.backends.cudnn.allow_tf32 = False
@@ -133,20 +140,13 @@ class Answers:
         self._no_float64 = self._no_float64 or expected.why
         return expected
 
-    def _sample(self, output: JudgedOutput, want: torch.Tensor, declared: torch.Tensor | None) -> _ExpectedSample:
+    def _sample(self, want: torch.Tensor, declared: torch.Tensor | None, rows: torch.Tensor | None) -> _ExpectedSample:
         count = min(_POSITIONS, want.numel())
         positions = torch.randint(max(1, want.numel()), (count,), generator=self._generator, device=self._device)
         if count:
             positions[0], positions[-1] = 0, want.numel() - 1
-        rows = comparison.row_means(want.reshape(output.shape), output.dtype)
         others = [None if t is None else _pick(t, positions) for t in (declared, rows)]
         return _ExpectedSample(positions, want[positions], *others)
-
-    def _elements(
-        self, output: JudgedOutput, index: int, want: torch.Tensor, declared: torch.Tensor | None
-    ) -> Elements:
-        rows = comparison.row_means(want.reshape(output.shape), output.dtype)
-        return Elements(_flat(self._sets[index].tensors[output.name]), want, declared, rows)
 
     def _rule(self, output: JudgedOutput) -> OutputRule:
         return OutputRule(output.dtype, output.tolerance, self._precision.get(output.name))

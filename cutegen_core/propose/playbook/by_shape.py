@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
@@ -188,7 +186,7 @@ def _share_much(k: RowsKernel) -> bool:
     """Return whether what strips share is too much for a cache that they pass through."""
     accesses = dict(zip((t.name for t in k.tensors), k.region.accesses, strict=True))
     shared = sum(ITEMSIZE[accesses[t.name].dtype] for t in k.inputs if t.copied and not t.once)
-    return shared * prod(mode.extent.size for mode in k.region.reduced) > _STAYS
+    return shared * k.region.length > _STAYS
 
 
 def has_invariants(region: Region) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from cutegen_core.propose.playbook.kernels import ElementwiseKernel, RowsKernel, ScanKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
@@ -60,8 +58,7 @@ def rows_block(region: Region, name: str, naming: Naming, suffix: str, tuned: bo
 
 def block_a_row(piece: RegionText, k: RowsKernel, *, tuned: bool) -> RegionText:
     """Write the kernel that holds for rows of every length; a short row gets a thread an element."""
-    elements = prod(mode.extent.size for mode in k.region.reduced)
-    usual = min(512 if tuned else 256, max(_WARP, 1 << (elements - 1).bit_length()))
+    usual = min(512 if tuned else 256, max(_WARP, 1 << (k.region.length - 1).bit_length()))
     block = piece.param("BLOCK", usual, *((_WARP, 2 * _WARP, *THREADS) if tuned else ()))
     piece.code = render("rows_block.cu.j2", k=k, p={"BLOCK": block})
     piece.launch(f"{k.name}<{block}>", (k.rows,), (block,), k)

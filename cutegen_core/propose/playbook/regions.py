@@ -142,6 +142,16 @@ class Region:
     when: str = ""
 
     @property
+    def rows(self) -> int:
+        """Return how many rows, or results, `outer` counts in the traced workload."""
+        return prod(mode.extent.size for mode in self.outer)
+
+    @property
+    def length(self) -> int:
+        """Return how many elements of a row `reduced` counts in the traced workload."""
+        return prod(mode.extent.size for mode in self.reduced)
+
+    @property
     def wanted(self) -> str:
         """Return the plan's condition under which there is something to launch; "" where that is always so."""
         walked = (*self.outer, *(self.reduced if self.kind in (Kind.STRIPS, Kind.SORT) else ()))

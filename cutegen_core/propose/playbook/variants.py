@@ -175,7 +175,7 @@ def _rows_menu(region: Region, *, alone: bool) -> tuple[Level, ...]:
         for a in varying
     )  # fmt: skip
     # A single row has one launch for all lengths: small workloads reach no other one, whatever its length is.
-    several = prod(mode.extent.size for mode in region.outer) > 1
+    several = region.rows > 1
     if len(region.reduced) == 1 and contiguous and several:
         return ROWS if alone else ROWS_AMONG
     return ROWS_LONG if has_vectors(region) else ROWS_STRIDED

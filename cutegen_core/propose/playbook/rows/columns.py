@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
@@ -33,7 +31,7 @@ def pays_by_vectors(region: Region) -> bool:
     counted = any(region.varies(a) and a.counted for a in region.accesses)
     again = any(term.varies and term.level for term in region.terms.terms.values())
     along, shared = "1" in across.values(), "0" in across.values()
-    many = prod(mode.extent.size for mode in region.outer) >= _RESULTS
+    many = region.rows >= _RESULTS
     return along and aside and many and bool(written or counted or again or shared)
 
 
@@ -45,7 +43,7 @@ def is_shared(region: Region, access: TensorAccess) -> bool:
 def columns_by_vectors(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     """Write one launch for results that are whole, aligned vectors and all others, of which a thread has as many."""
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
-    cols, width = prod(mode.extent.size for mode in region.reduced), min(k.width, _WIDEST)
+    cols, width = region.length, min(k.width, _WIDEST)
     accesses = dict(zip((t.name for t in k.tensors), region.accesses, strict=True))
     repeated = [t for t in k.inputs if t.copied and is_shared(region, accesses[t.name])]
     fixed = [t for t in repeated if all(mode.stride(accesses[t.name]).text == "0" for mode in region.outer)]

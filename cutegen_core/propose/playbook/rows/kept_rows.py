@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from math import prod
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.parameters import TensorText
@@ -49,7 +48,7 @@ class LongRows(RowVectors):
     @property
     def length(self) -> int:
         """Return how many elements a row has, in the traced workload."""
-        return prod(mode.extent.size for mode in self._k.region.reduced)
+        return self._k.region.length
 
     @property
     def bytes_kept(self) -> int:

@@ -9,7 +9,6 @@ blocks that take a whole SM, or clusters of 16, of which fewer fit on the device
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
@@ -87,7 +86,7 @@ def _suits_clusters(k: RowsKernel, rows: LongRows, target: Target) -> bool:
     kept = _MOST_BLOCKS * _most_kept(k, rows, target) if target.cluster_sizes else 0
     most = _WITH_EXPONENTIALS * kept if any(fold.together == "exponentials" for fold in rows.folds) else kept
     row_bytes = rows.length * rows.bytes_kept
-    blocks = _MOST_BLOCKS * prod(mode.extent.size for mode in k.region.outer)
+    blocks = _MOST_BLOCKS * k.region.rows
     assert target.device is not None
     return row_bytes <= most and blocks >= 2 * target.device.sm_count
 
@@ -163,7 +162,7 @@ def wanted_shares(region: Region, sm_count: int) -> int:
         region.varies(s.out) for s in region.stores
     )
     along = has_vectors(region)
-    rows, length = (prod(m.extent.size for m in modes) for modes in (region.outer, region.reduced))
+    rows, length = region.rows, region.length
     if not plain or not (along or _is_of_columns(region)) or rows * length < _SPLIT_FROM:
         return 1
     blocks = rows if along else -(-rows // _ACROSS)

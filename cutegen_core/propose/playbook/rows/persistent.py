@@ -8,7 +8,7 @@ two H200s (`benchmarks.kernels.rows`), layer norms of such rows come from 0.85 o
 
 from __future__ import annotations
 
-from math import ceil, prod
+from math import ceil
 from typing import NamedTuple
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
@@ -54,8 +54,7 @@ def wanted_persistent(k: RowsKernel, rows: LongRows, target: Target) -> Shares |
     chunks = ceil(share / (_THREADS * _EACH))
     held = sum(chunks * _EACH * k.width * rows.size(t) for t in _stay(k, rows)) // 4
     places = (target.smem_max - _OTHERS) // (chunks * _THREADS * _EACH * k.width * rows.bytes_kept)
-    all_rows = prod(mode.extent.size for mode in k.region.outer)
-    few = all_rows < _FEWEST_ROWS * (target.device.sm_count // _BLOCKS)
+    few = k.region.rows < _FEWEST_ROWS * (target.device.sm_count // _BLOCKS)
     short = share * k.width * rows.bytes_kept < (_LEAST_SHARE if rows.folds[0].together else _LEAST_SIMPLE_SHARE)
     return None if few or short or held > _MOST_HELD or places < _FEWEST_PLACES else Shares(chunks, places)
 

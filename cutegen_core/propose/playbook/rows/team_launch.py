@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from math import prod
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.rows.kept_rows import LongRows
@@ -20,7 +19,7 @@ _EMULATED, _MOST_TEAMS = 2, 1024
 def few_rows_blocks(k: RowsKernel, rows: LongRows, most: int) -> int:
     """Return how many blocks a team has of `most` where rows are so few that some would be idle."""
     row_bytes = rows.length // k.width * k.width * rows.bytes_kept
-    return min(most // prod(mode.extent.size for mode in k.region.outer), row_bytes // _LEAST)
+    return min(most // k.region.rows, row_bytes // _LEAST)
 
 
 def add_team_size(piece: RegionText, blocks: int, sizes: Collection[int], *, chosen: bool) -> str:
