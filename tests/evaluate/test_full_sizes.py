@@ -70,6 +70,17 @@ def blocks_of_128_threads(*counts):
 
 
 @pytest.mark.parametrize(
+    ("blocks", "chosen"),
+    [((64, 32, 16, 8), (64, 32)), ((512, 128, 64, 8), (128,)), ((512, 129, 64, 8), (64, 8)), ((512, 129, 65), (65,))],
+    ids=["usual", "a little too many", "far too many", "tiny ones, too"],
+)
+def test_tiny_runs_are_for_kernels_that_wait_far_too_often_at_others(blocks, chosen):
+    usual, last = blocks_of_128_threads(*blocks[:2]), blocks_of_128_threads(*blocks[2:])
+    made = limit_switches([*usual, *(one._replace(is_tiny=True) for one in last)], MOST_SWITCHES / (64 * 128))
+    assert tuple(one.plan.launches[0].grid[0] for one in made) == chosen
+
+
+@pytest.mark.parametrize(
     ("blocks", "chosen"), [((65, 64, 4), (64, 4)), ((640, 65), (65,)), ((), ())], ids=["some", "smallest", "none"]
 )
 def test_no_run_is_tried_whose_threads_would_wait_too_often(blocks, chosen):

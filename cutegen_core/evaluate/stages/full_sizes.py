@@ -15,14 +15,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import prod
+from math import inf, prod
 from typing import NamedTuple
 
 from cutegen_core.evaluate.stages.planning import PlannedKernel
 from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.judge.reference import Reference
 from cutegen_core.judge.reference_process.forwards import Cost
-from cutegen_core.judge.reference_process.full_sizes import SizedRun
+from cutegen_core.judge.reference_process.full_sizes import SMALLEST, SizedRun
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import Launch, LaunchPlan, ScalarArgument
 from cutegen_core.records.problem import Workload, WorkloadRole
@@ -46,11 +46,12 @@ _WAITS = re.compile(r"__sync|__shfl|__ballot|__any|__all|__match|__reduce|cooper
 
 
 class ChosenRun(NamedTuple):
-    """The workload of a run, its launch plan, and what the reference does there."""
+    """The workload of a run, its launch plan, what the reference does there, and whether a size is very small."""
 
     workload: Workload
     plan: LaunchPlan
     cost: Cost
+    is_tiny: bool = False
 
 
 def plan_runs(
@@ -76,8 +77,9 @@ def limit_threads(runs: Sequence[ChosenRun], most: int) -> tuple[ChosenRun, ...]
 def limit_switches(
     runs: Sequence[ChosenRun], of_a_thread: float, met: Sequence[tuple[Cost, int]] = ()
 ) -> tuple[ChosenRun, ...]:
-    """Return those that should need at most MOST_SWITCHES; else the last and smallest.
+    """Return those that should need at most MOST_SWITCHES, else the last and smallest.
 
+    Tiny ones are left out, unless even the smallest of the others should need twice as many.
     A thread should need `of_a_thread`, as at small sizes, or more if runs near the benchmark `met` (their costs and
     switches) needed more for their size.
     """
@@ -86,6 +88,9 @@ def limit_switches(
         by_cost = min((switches * _growth(cost, one.cost) for cost, switches in met), default=0.0)
         return max(count_threads(one.plan) * of_a_thread, by_cost)
 
+    usual = tuple(one for one in runs if not one.is_tiny)
+    if usual and expect(usual[-1]) <= 2 * MOST_SWITCHES:
+        runs = usual
     return tuple(one for one in runs if expect(one) <= MOST_SWITCHES) or tuple(runs[-1:])
 
 
@@ -107,9 +112,15 @@ def _plan(reference: Reference, planned: PlannedKernel, benchmark: Workload, run
     name = f"{benchmark.name} at {told}" if told else f"{benchmark.name}, here"
     workload = replace(benchmark, role=WorkloadRole.CORRECTNESS, sizes=run.sizes, name=name)
     try:
-        return ChosenRun(workload, planned.plan_for(reference.signature(workload), name), run.cost)
+        plan = planned.plan_for(reference.signature(workload), name)
     except KernelFileError:
         return None
+    return ChosenRun(workload, plan, run.cost, any(_least(run.sizes[name]) < SMALLEST for name in run.changed))
+
+
+def _least(size: SizeValue) -> float:
+    numbers = size if isinstance(size, tuple) else (size,)
+    return min((number for number in numbers if isinstance(number, int)), default=inf)
 
 
 def describe_sizes(benchmark: Workload, own: Mapping[str, SizeValue], ran: Sequence[Workload]) -> str:

@@ -10,8 +10,9 @@
 
 Division by two keeps divisibility and most ratios. Equal numbers that the reference takes only together change
 together.
-Each answer is followed by smaller ones, of the same kind first, for kernels that take longer than usual or have more
-threads than the emulator affords. This module needs no torch: the caller provides the probe.
+Each answer is followed by smaller ones, of the same kind first and down to sizes of four at last, for kernels that
+take longer than usual or have more threads than the emulator affords. This module needs no torch: the caller provides
+the probe.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import product
 from math import log2
 
 from cutegen_core.judge import problem_source
@@ -32,9 +33,12 @@ BUDGET = Cost(elements=4_200_000, flops=400_000_000)
 """Of one run: it takes the emulator and the reference about half a second each on two cores."""
 
 _SECONDS = 6.0
-_SMALLEST = 8
+SMALLEST = 8
+"""Sizes are halved down to it; further only if nothing fits, and for kernels that take long at such sizes."""
+
+_TINIEST = 4
 _RUNGS = 4
-_MORE_RUNGS = 6
+_MORE_RUNGS = 24
 _MOST_LADDERS = 4
 
 Sizes = Mapping[str, SizeValue]
@@ -77,6 +81,7 @@ class _FullSizeSearch:
         self._source, self._origin, self._probe = source, origin, probe
         self._slots = problem_source.find_size_slots(problem_source.parse(source, origin))
         self._deadline = time.monotonic() + _SECONDS
+        self._costs: dict[str, Cost | None] = {}
         places = tuple(_places(self._slots, benchmark))
         names = dict.fromkeys(name for place in places for name, _ in place.where)
         self._benchmark = {**{name: self._slots[name].value for name in names}, **benchmark}
@@ -86,7 +91,7 @@ class _FullSizeSearch:
         whole = self._run(self._benchmark)
         if whole and whole.cost.within(BUDGET):
             numbers = {place: place.value for place in self._places}
-            smaller = self._descend(numbers, _SMALLEST, _RUNGS + _MORE_RUNGS)
+            smaller = self._descend(numbers, _TINIEST, _RUNGS + _MORE_RUNGS)
             return ((whole, *(run for run in smaller if run.changed)),)
         alone = [(place, ladder) for place in self._places if (ladder := self._climb((place,), smallest=1))][:2]
         shrunk = {place for place, _ in alone}
@@ -101,20 +106,20 @@ class _FullSizeSearch:
     def _ladder(self, kept: _FullSizePlace) -> tuple[SizedRun, ...]:
         """Return runs in which one size is the benchmark's."""
         others = tuple(place for place in self._places if place is not kept)
-        without_one = (tuple(o for o in others if o is not left) for left in others)
-        alone = ((one,) for one in others)
-        for shrunk in chain((others,), without_one, alone):
-            if shrunk and (found := self._climb(shrunk)):
+        without_one = [tuple(o for o in others if o is not left) for left in others]
+        ways = [shrunk for shrunk in (others, *without_one, *((one,) for one in others)) if shrunk]
+        for smallest, shrunk in product((SMALLEST, 1), ways):
+            if found := self._climb(shrunk, smallest):
                 return found
         return ()
 
-    def _climb(self, shrunk: Sequence[_FullSizePlace], smallest: int = _SMALLEST) -> tuple[SizedRun, ...]:
+    def _climb(self, shrunk: Sequence[_FullSizePlace], smallest: int = SMALLEST) -> tuple[SizedRun, ...]:
         """Halve these sizes until a run fits, then go on for the smaller ones, and at last halve all sizes."""
         found = self._descend({place: place.value for place in shrunk}, smallest, _RUNGS)
         if not found:
             return ()
         numbers = {place: _number(found[-1].sizes, place) for place in self._places}
-        return (*found, *self._descend(numbers, _SMALLEST, _MORE_RUNGS))
+        return (*found, *self._descend(numbers, _TINIEST, _MORE_RUNGS))
 
     def _descend(self, numbers: dict[_FullSizePlace, int], smallest: int, most: int) -> tuple[SizedRun, ...]:
         """Return runs within the budget, with the largest of the numbers halved again and again."""
@@ -162,13 +167,19 @@ class _FullSizeSearch:
         return self._run(self._halved({place: place.value}, 1, 1)) is not None
 
     def _run(self, sizes: Sizes) -> SizedRun | None:
-        text = problem_source.with_sizes(self._source, self._slots, sizes)
-        try:
-            cost = self._probe.forward(text, self._origin).cost
-        except ProblemError:
+        cost = self._find_cost(problem_source.with_sizes(self._source, self._slots, sizes))
+        if cost is None:
             return None
         changed = tuple(name for name, value in sizes.items() if value != self._benchmark[name])
         return SizedRun(sizes, cost, changed)
+
+    def _find_cost(self, text: str) -> Cost | None:
+        if text not in self._costs:
+            try:
+                self._costs[text] = self._probe.forward(text, self._origin).cost
+            except ProblemError:
+                self._costs[text] = None
+        return self._costs[text]
 
 
 def _number(sizes: Sizes, place: _FullSizePlace) -> int:
@@ -186,13 +197,13 @@ def _count_halvings(cost: Cost) -> int:
 
 
 def _places(slots: Mapping[str, SizeSlot], benchmark: Sizes) -> Iterator[_FullSizePlace]:
-    """Yield every number above `_SMALLEST` once, the largest first."""
+    """Yield every number above `SMALLEST` once, the largest first."""
     one_per_span = {slot.span: slot for slot in slots.values() if not slot.derived or slot.name in benchmark}
     found = []
     for slot in one_per_span.values():
         value = benchmark.get(slot.name, slot.value)
         if isinstance(value, tuple):
-            found += [_FullSizePlace(v, ((slot.name, k),)) for k, v in enumerate(value) if v > _SMALLEST]
-        elif isinstance(value, int) and value > _SMALLEST:
+            found += [_FullSizePlace(v, ((slot.name, k),)) for k, v in enumerate(value) if v > SMALLEST]
+        elif isinstance(value, int) and value > SMALLEST:
             found.append(_FullSizePlace(value, ((slot.name, None),)))
     yield from sorted(found, key=lambda place: -place.value)

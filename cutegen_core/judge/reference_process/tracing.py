@@ -106,11 +106,17 @@ def forward_of(live: Live) -> Forward:
         ProblemError: the forward failed, or does more than 20,000 operations.
     """
     elements = sum(t.numel() for t in live.tensors.values())
-    counting = FlopCounterMode(display=False, custom_mapping=recurrent_layers.flops_of())
+    own = {**recurrent_layers.flops_of(), torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops}
+    counting = FlopCounterMode(display=False, custom_mapping=own)
     with counting as flops, _ElementCounter(live.origin) as counter, EverySlice():
         signature_of(live)
     cost = Cost(elements + counter.elements, int(flops.get_total_flops()))
     return Forward(cost, tuple(counter.calls), counter.chooses)
+
+
+def _attention_flops(query: Sequence[int], key: Sequence[int], value: Sequence[int], *_: Any, **__: Any) -> int:  # noqa: ANN401
+    """Return what the two products of attention cost; `FlopCounterMode` knows those of GPUs alone."""
+    return 2 * prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
 
 
 class _ElementCounter(EachOperation):  # type: ignore[no-untyped-call]

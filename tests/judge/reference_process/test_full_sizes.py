@@ -17,10 +17,10 @@ class Probe:
     """Counts the product of all sizes; a file may tie some of them."""
 
     def __init__(self, holds=lambda sizes: True, flops=False):
-        self.holds, self.flops, self.asked = holds, flops, 0
+        self.holds, self.flops, self.asked = holds, flops, []
 
     def forward(self, source, origin):
-        self.asked += 1
+        self.asked.append(source)
         sizes = {}
         exec(source, sizes)
         numbers = {k: v for k, v in sizes.items() if k.isupper()}
@@ -80,6 +80,22 @@ def test_ladders_fall_by_halves_and_stay_within_the_budget():
         costs = [run.cost.elements for run in ladder]
         assert all(cost <= BUDGET.elements for cost in costs)
         assert all(a == 2 * b for a, b in pairwise(costs))
+
+
+def test_the_last_of_a_ladder_is_tiny():
+    for ladder in found("A = 4096\nB = 16384\nC = 512\n"):
+        assert max(ladder[-1].sizes.values()) == 4
+
+
+def test_where_nothing_fits_otherwise_sizes_shrink_below_the_usual():
+    first, second = found("A = 2_000_000\nB = 64\nC = 64\n")
+    assert (first[0].changed, second[0].sizes) == (("A",), {"A": 2_000_000, "B": 1, "C": 2})
+
+
+def test_no_forward_is_traced_twice():
+    probe = Probe()
+    found("A = 4096\nB = 16384\nC = 512\n", probe)
+    assert len(probe.asked) == len(set(probe.asked))
 
 
 def test_sizes_of_a_benchmark_workload_count():

@@ -1,5 +1,6 @@
 """How sizes shrink where following a forward takes long, and what own infinities of a file are."""
 
+import contextlib
 import re
 
 import pytest
@@ -84,6 +85,19 @@ def test_a_forward_without_end_is_refused_by_its_number_of_operations(monkeypatc
     assert len(tracing.forward_of(live.instantiate(source.replace("COUNT", "90"), "here")).calls) <= 100
     with pytest.raises(LongForwardError, match=r"here: its forward does more than 100 operations.*smaller"):
         tracing.forward_of(live.instantiate(source.replace("COUNT", "101"), "here"))
+
+
+@pytest.mark.parametrize("given", ["", ", is_causal=True", ", attn_mask=torch.ones(16, 32) > 0"])
+def test_attention_costs_its_two_products(given):
+    source = (
+        "import torch\nclass Model(torch.nn.Module):\n    def forward(self, q, k, v):\n"
+        f"        return torch.nn.functional.scaled_dot_product_attention(q, k, v{given})\ndef get_inputs():\n"
+        "    return [torch.rand(2, 3, 16, 64), torch.rand(2, 3, 32, 64), torch.rand(2, 3, 32, 64)]\n"
+    )
+    for fake in (contextlib.nullcontext, tracing.fake_tensors):
+        with fake():
+            cost = tracing.forward_of(live.instantiate(source, "here")).cost
+        assert cost.flops == 2 * (2 * 2 * 3 * 16 * 32 * 64)
 
 
 @pytest.mark.parametrize(
