@@ -266,7 +266,7 @@ def test_a_kernel_too_slow_for_the_emulator_is_not_blamed_for_the_benchmarks_siz
     slow = RELU.replace("if (i < n)", "for (volatile long k = 0; n > 4000 && k < (1l << 40); ++k) {}\n  if (i < n)")
     found = replace(evaluator, run_timeout_s=0.5).evaluate(Candidate(slow, Author.PERSON, None), seed=1)
     assert found.passed, found.message
-    assert found.correctness.sizes == ("judged up to size = 5 of 5000; the sizes of own together were not run here",)
+    assert found.correctness.sizes == ("judged up to size = 10 of 5000; the sizes of own together were not run here",)
 
 
 def test_a_trial_says_that_nothing_ran_near_the_benchmarks_sizes(evaluator):
