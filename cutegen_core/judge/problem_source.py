@@ -111,6 +111,11 @@ def find_size_slots(tree: ast.Module) -> Mapping[str, SizeSlot]:
     return slots
 
 
+def numbers_of(size: SizeValue) -> tuple[Number, ...]:
+    """Return the numbers of a size: those of a tuple, or itself."""
+    return size if isinstance(size, tuple) else (size,)
+
+
 def read_literal(tree: ast.Module, name: str, origin: str) -> tuple[object, int] | None:
     """Return the value and line of a module-level literal such as WORKLOADS, or None if the file has none.
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from cutegen_core.judge.problem_source import SizeSlot, SizeValue
+from cutegen_core.judge.problem_source import SizeSlot, SizeValue, numbers_of
 from cutegen_core.judge.reference_process.forwards import Cost
 from cutegen_core.judge.reference_process.full_sizes import SizedRun
 from cutegen_core.machine.visible_text import show_hidden
@@ -198,8 +198,8 @@ def _workload(data: Message, slots: Mapping[str, SizeSlot]) -> Workload:
 def _sizes(data: Message, slots: Mapping[str, SizeSlot]) -> Mapping[str, SizeValue]:
     sizes = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items()}
     for name, value in sizes.items():
-        numbers = value if isinstance(value, tuple) else (value,)
-        _require(name in slots and all(type(n) in (int, float) for n in numbers), f"the size {text(name)!r}")
+        fine = name in slots and all(type(n) in (int, float) for n in numbers_of(value))
+        _require(fine, f"the size {text(name)!r}")
     return sizes
 
 

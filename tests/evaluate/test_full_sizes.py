@@ -7,10 +7,12 @@ from cutegen_core.evaluate.stages.full_sizes import (
     ChosenRun,
     describe_sizes,
     find_affordable,
+    is_tiny,
     limit_switches,
     limit_threads,
 )
 from cutegen_core.judge.reference_process.forwards import Cost
+from cutegen_core.judge.reference_process.full_sizes import SizedRun
 from cutegen_core.records.launch import Launch, LaunchPlan
 from cutegen_core.records.problem import Workload, WorkloadRole
 
@@ -67,6 +69,14 @@ def test_the_largest_run_is_taken_whose_threads_can_wait_so_often(costs, switche
 
 def blocks_of_128_threads(*counts):
     return [ChosenRun(ran(), LaunchPlan((Launch("k", (n, 1, 1), (128, 1, 1), 0, ()),)), Cost(1, 1)) for n in counts]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tiny"),
+    [({}, False), ({"rows": 8}, False), ({"rows": 7}, True), ({"shape": (3, 8)}, False), ({"shape": (3, 4)}, True)],
+)
+def test_a_run_is_tiny_by_the_numbers_that_were_made_small(sizes, tiny):
+    assert is_tiny(SizedRun({**OWN, **sizes}, Cost(1, 1), tuple(sizes)), OWN) == tiny
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import inf, prod
+from math import prod
 from typing import NamedTuple
 
 from cutegen_core.evaluate.stages.planning import PlannedKernel
-from cutegen_core.judge.problem_source import SizeValue
+from cutegen_core.judge.problem_source import SizeValue, numbers_of
 from cutegen_core.judge.reference import Reference
 from cutegen_core.judge.reference_process.forwards import Cost
 from cutegen_core.judge.reference_process.full_sizes import SMALLEST, SizedRun
@@ -115,12 +115,13 @@ def _plan(reference: Reference, planned: PlannedKernel, benchmark: Workload, run
         plan = planned.plan_for(reference.signature(workload), name)
     except KernelFileError:
         return None
-    return ChosenRun(workload, plan, run.cost, any(_least(run.sizes[name]) < SMALLEST for name in run.changed))
+    return ChosenRun(workload, plan, run.cost, is_tiny(run, {**reference.own_sizes(), **benchmark.sizes}))
 
 
-def _least(size: SizeValue) -> float:
-    numbers = size if isinstance(size, tuple) else (size,)
-    return min((number for number in numbers if isinstance(number, int)), default=inf)
+def is_tiny(run: SizedRun, full: Mapping[str, SizeValue]) -> bool:
+    """Return whether a number that is another one than in the benchmark's `full` sizes is below SMALLEST."""
+    pairs = (zip(numbers_of(run.sizes[name]), numbers_of(full[name]), strict=True) for name in run.changed)
+    return any(now < SMALLEST and now != then for of_size in pairs for now, then in of_size)
 
 
 def describe_sizes(benchmark: Workload, own: Mapping[str, SizeValue], ran: Sequence[Workload]) -> str:
@@ -139,7 +140,7 @@ def describe_sizes(benchmark: Workload, own: Mapping[str, SizeValue], ran: Seque
 def _describe_size(name: str, full: SizeValue, ran: Sequence[SizeValue]) -> str:
     if full in ran:
         return f"{name} = {full}"
-    return f"{name} = {max(ran, key=lambda value: value if isinstance(value, tuple) else (value,))} of {full}"
+    return f"{name} = {max(ran, key=numbers_of)} of {full}"
 
 
 def count_threads(plan: LaunchPlan) -> int:
