@@ -107,8 +107,12 @@ _TEAMS: Sequence[Params] = ({}, {"TEAM": 26}, {"WRITERS": 512}, {"TEAM": 1})
 """Teams, smaller ones, more who write, and clusters."""
 _SECOND_TEAMS: Sequence[Params] = ({}, {"WRITERS2": 512}, {"TEAM2": 1})
 """Of the second kernel of a file: as chosen, more who write, and clusters."""
-_MEGABYTE: Sequence[Params] = ({}, {"PERSIST_THREADS": 512, "PERSIST_EACH": 2})
-"""As chosen, and more threads, each with fewer vectors."""
+_MEGABYTE: Sequence[Params] = (
+    {},
+    {"PERSIST_THREADS": 256, "PERSIST_EACH": 4},
+    {"PERSIST_THREADS": 512, "PERSIST_EACH": 2},
+)
+"""As chosen, and few threads or many, each with more vectors or fewer."""
 _ONE_ROW: Sequence[Params] = ({}, {"TEAM": 6}, {"TEAM": 4})
 """The same of shorter rows."""
 _VECTORS: Sequence[Params] = (
@@ -160,7 +164,7 @@ CASES: Sequence[RowsCase] = (
     _rows("softmax-long", "torch.softmax(x, -1)", "2048 262144", _MEGABYTE),
     _rows("softmax-393216", "torch.softmax(x, -1)", "1024 393216", _TEAMS),
     _rows("softmax-393215", "torch.softmax(x, -1)", "1024 393215", _TEAMS),
-    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", ({}, {"TEAM": 1}),
+    _rows("softmax-fp16-long", "torch.softmax(x, -1)", "2048 393216", _MEGABYTE,
           x="torch.randn(A, B, dtype=torch.float16)"),
     _rows("softmax-few", "torch.softmax(x, -1)", "8 262144"),
     _rows("softmax-fp16", "torch.softmax(x, -1)", "32768 8192", ({}, {"ITEMS": 4}, {"ITEMS": 4, "RESIDENT": 512}),
@@ -171,7 +175,8 @@ CASES: Sequence[RowsCase] = (
     _rows("layer-norm-long", "F.layer_norm(x, (B,), w, b)", "2048 262144", _MEGABYTE, **_LAYER),
     _rows("softmax-fp16-131072", "torch.softmax(x, -1)", "6144 131072", ({}, {"TEAM": 1}),
           x="torch.randn(A, B, dtype=torch.float16)"),
-    _rows("layer-norm-bf16-long", "F.layer_norm(x, (B,), w, b)", "3072 262144", ({}, {"TEAM": 1}),
+    _rows("layer-norm-131072", "F.layer_norm(x, (B,), w, b)", "4096 131072", _MEGABYTE, **_LAYER),
+    _rows("layer-norm-bf16-long", "F.layer_norm(x, (B,), w, b)", "3072 262144", _MEGABYTE,
           x="torch.randn(A, B).bfloat16()", w="torch.randn(B).bfloat16()", b="torch.randn(B).bfloat16()"),
     _rows("rms-norm-131072", "F.rms_norm(x, (B,), w)", "4096 131072", _MEGABYTE, w="torch.randn(B)"),
     _rows("layer-norm-196608", "F.layer_norm(x, (B,), w, b)", "2730 196608", _MEGABYTE, **_LAYER),

@@ -455,6 +455,8 @@ PERSISTENT = {
         "torch.softmax(x, 1) * w", LONG, {"R": 5, "C": 8216}, w="torch.randn(C)",
         x="torch.where(torch.arange(C) < torch.tensor([0, C, C // 2, C - 1, 1]).repeat(R)[:R, None], -torch.inf,"
           " torch.randn(R, C))")),
+    "softmax of halves, which read nothing else": ({}, problem(
+        "torch.softmax(x, 1)", {"R": 64, "C": 393216}, {"R": 9, "C": 8208}, x="torch.randn(R, C).half() * 5")),
     "root mean square of halves by one block, and the largest": ({"PERSIST_BLOCKS": 1}, problem(
         "(F.rms_norm(x, (C,), w), x.abs().amax(1))", {"R": 64, "C": 524288}, {"R": 7, "C": 16448},
         x="torch.randn(R, C).bfloat16()", w="torch.randn(C).bfloat16()")),
