@@ -14,6 +14,9 @@ _LEAST = 16 << 10
 """Bytes of a row that a block has at least, where rows are few."""
 _EMULATED, _MOST_TEAMS = 2, 1024
 """Blocks of a team on the emulator, and teams; teams, at most."""
+_FEWEST_ELEMENTS = 16
+"""Of a row that a team keeps: with so few most blocks have nothing. Small workloads reach either kernel: both are
+tested where the benchmark is not run."""
 
 
 def few_rows_blocks(k: RowsKernel, rows: LongRows, most: int) -> int:
@@ -46,7 +49,8 @@ def name_teams(k: RowsKernel, blocks: str, most_teams: str, room: str) -> str:
 def name_fits(k: RowsKernel, rows: LongRows, blocks: str, enough: str, room: str) -> str:
     """Name the condition that a team keeps its row, where it is `enough`, and is there at once."""
     by_vectors = "" if rows.joined else f" and {rows.whole}"
-    return k.naming.let("fits", f"{blocks} > {NO_TEAM} and {enough} and {blocks} <= {room}{by_vectors}")
+    long = f"{k.cols} >= {_FEWEST_ELEMENTS}"
+    return k.naming.let("fits", f"{blocks} > {NO_TEAM} and {long} and {enough} and {blocks} <= {room}{by_vectors}")
 
 
 def divide(when: str, fits: str) -> tuple[str, str]:
