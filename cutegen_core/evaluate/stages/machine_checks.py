@@ -61,6 +61,12 @@ def check_machine_code(
     return CompileRefusal(failure, machine.log, hints, resources) if failure else (resources, hints)
 
 
+def check_arguments_of(plan: PlannedKernel, machine: CompileResult) -> CompileRefusal | None:
+    """Return what ends the trial of arguments of this plan, whose kernels were compiled with other parameters."""
+    failure = _arguments(plan, machine.kernels)[1]
+    return CompileRefusal(failure, machine.log, machine.diagnostics) if failure else None
+
+
 def may_run(plan: PlannedKernel, code: CompileResult, device: Device) -> bool:
     """Tell, before the machine code is disassembled, that no check of it will refuse the kernel."""
     if code.status is not Status.PASSED or code.differing or names_machine(code.cubin):

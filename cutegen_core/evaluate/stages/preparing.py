@@ -2,6 +2,8 @@
 
 `compile_candidate` runs NVRTC for the target and the executor's own builds in parallel, and checks the plan's arguments
 against the compiled kernels (`machine_checks`), so that a wrong count or type is found before anything runs on a GPU.
+A file with defaults of the emulator's own is compiled with the GPU's: NVRTC reads it with the emulator's as well only
+where these name other kernels, or to tell whose fault it is that the emulator's build fails.
 Tests begin as early as that allows: on a GPU while the machine code is disassembled, if nothing of it can be refused.
 `compile_point` does the same for a point of a sweep, with no more builds than timing it needs.
 """
@@ -13,7 +15,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cutegen_core.evaluate.stages.machine_checks import CompileRefusal, check_machine_code, may_run
+from cutegen_core.evaluate.stages.machine_checks import (
+    CompileRefusal,
+    check_arguments_of,
+    check_machine_code,
+    may_run,
+)
 from cutegen_core.evaluate.stages.planning import PlannedKernel, plan_candidate
 from cutegen_core.evaluate.stages.tested_builds import EarlyBuilds, TestedBuilds
 from cutegen_core.evaluate.stages.watch import StageFailure
@@ -31,7 +38,7 @@ class CompiledCandidate:
     """A candidate ready to run.
 
     Attributes:
-        machine: result of NVIDIA's compiler.
+        machine: result of NVIDIA's compiler, with the GPU's defaults.
         plain, checked: the executor's builds, without and with the detection of memory errors and races.
         hints: compiler messages and doubtful arguments; none of them ended the trial.
     """
@@ -76,35 +83,46 @@ def compile_candidate(
     """
     code: Future[CompileResult] = Future()
     with ThreadPoolExecutor(5) as pool:
-        asked: Future[CompileResult] = pool.submit(_compile, plan, compiler, executor, device, code.set_result)
+        asked: Future[CompileResult] = pool.submit(_compile, plan.target, compiler, executor, device, code.set_result)
         asked.add_done_callback(partial(_pass_on, code))
         builds = [
             pool.submit(executor.build, plan.kernel, plan.params, code.result, checked=checked, arch=device.arch)
             for checked in (True, False)
         ]
-        target = pool.submit(_compile, plan.on_gpu, compiler, executor, device) if plan.on_gpu else asked
-        isolated = pool.submit(lambda: not blocks_communicate(asked.result().sass))
+        compile_here = partial(_compile, plan, compiler, executor, device)
+        here = pool.submit(compile_here) if _has_own_instances(plan) else None
+        # Nothing tells what the machine code of the emulator's own defaults would do.
+        isolated = pool.submit(lambda: not (plan.on_gpu or blocks_communicate(asked.result().sass)))
         checked, plain = (build.result() for build in builds)
         if {checked.status, plain.status} == {Status.PASSED} and (
-            not executor.needs_code or may_run(plan, code.result(), device)
+            not executor.needs_code or may_run(plan.target, code.result(), device)
         ):
             begin_tests(EarlyBuilds(plain, checked, isolated))
         machine = asked.result()
-    machine_code = check_machine_code(plan, machine, device, keep)
-    if plan.on_gpu and not isinstance(machine_code, CompileRefusal):
-        machine_code = check_machine_code(plan.on_gpu, target.result(), device, keep)
+    failed = next((built for built in (checked, plain) if built.status is not Status.PASSED), None)
+    machine_code = check_machine_code(plan.target, machine, device, keep)
     if isinstance(machine_code, CompileRefusal):
         return machine_code
+    if plan.on_gpu:
+        fault = failed is not None and failed.status is Status.COMPILE_ERROR
+        made = here.result() if here else compile_here() if fault else None
+        refused = check_machine_code(plan, made, device, keep) if made else check_arguments_of(plan, machine)
+        if isinstance(refused, CompileRefusal):
+            return refused
     resources, hints = machine_code
     hints = (*hints, *_untried(plan))
-    for built in (checked, plain):
-        if built.status is not Status.PASSED:
-            # NVIDIA's compiler accepts the file, so an error in the executor's own build is not the file's fault.
-            status = Status.UNSUPPORTED if built.status is Status.COMPILE_ERROR else built.status
-            failure = StageFailure(status, built.message, built.diagnostics)
-            return CompileRefusal(failure, f"{machine.log}\n{built.log}", hints, resources)
+    if failed:
+        # NVIDIA's compiler accepts the file, so an error in the executor's own build is not the file's fault.
+        status = Status.UNSUPPORTED if failed.status is Status.COMPILE_ERROR else failed.status
+        failure = StageFailure(status, failed.message, failed.diagnostics)
+        return CompileRefusal(failure, f"{machine.log}\n{failed.log}", hints, resources)
     plain = replace(plain, isolated_blocks=isolated.result())
     return CompiledCandidate(machine, resources, plain, checked, hints)
+
+
+def _has_own_instances(plan: PlannedKernel) -> bool:
+    """Return whether the emulator's defaults name kernels which the GPU's do not."""
+    return not set(plan.kernel.kernel_names()) <= set(plan.target.kernel.kernel_names())
 
 
 def _pass_on(code: Future[CompileResult], asked: Future[CompileResult]) -> None:
