@@ -106,6 +106,7 @@ def _run(problem: str, home: str, cores: str) -> Row:
         "state": answer.get("state"),
         "status": best.get("status"),
         "steps": len(answer.get("steps", ())),
+        "not_passed": _not_passed(answer),
         "best": best.get("idea"),
         "seconds": round(seconds, 2),
         **({} if cores else {"processor_seconds": round(used, 2)}),
@@ -113,9 +114,17 @@ def _run(problem: str, home: str, cores: str) -> Row:
     }
 
 
+def _not_passed(answer: Row) -> list[str]:
+    """Return the number, status and message of each step whose kernel did not pass."""
+    tried = [step for step in answer.get("steps", ()) if step["candidate"] and step["status"] != "PASSED"]
+    return [f"{step['number']}: {step['status']}: {step['message'][:300]}" for step in tried]
+
+
 def _tell(row: Row) -> None:
     used = f", {row['processor_seconds']:7.1f} s of processor time" if "processor_seconds" in row else ""
     print(f"{row['problem']:60} {row['state']:12} {row['steps']:3} steps {row['seconds']:7.1f} s{used}", flush=True)
+    for step in row["not_passed"]:
+        print(f"    step {step}", flush=True)
 
 
 def _summary(rows: Sequence[Row], at_once: int) -> Row:
@@ -126,6 +135,7 @@ def _summary(rows: Sequence[Row], at_once: int) -> Row:
         "problems": len(rows),
         "at_once": at_once,
         "total_seconds": round(sum(seconds), 1),
+        "with_steps_not_passed": [row["problem"] for row in rows if row.get("not_passed")],
         "over_90_seconds": [row["problem"] for row in rows if row["seconds"] > 90],
         "rows": rows,
     }
