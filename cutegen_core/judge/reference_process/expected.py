@@ -43,6 +43,10 @@ _SQUARED: Mapping[str, str] = {
     "native_batch_norm": "batch norm", "_native_batch_norm_legit": "batch norm",
 }  # fmt: skip
 """Operations that add up squares: a CPU may do that in float64, and a GPU does not."""
+_FACTORS: Mapping[str, str] = {"prod": "product", "cumprod": "cumulative product"}
+"""Operations that multiply the numbers of a row: a CPU may do that in float64, too."""
+_MOST_BITS, _FAR_UP = 127.0, 60.0
+"""Powers of two: what float32 holds up and down, and how far a product comes back that has lost digits below it."""
 _SUMS = (*_SQUARED, "sum", "nansum", "mean", "cumsum", "_softmax", "_log_softmax", "logsumexp")
 _MULTIPLIED = ("mm", "mv", "dot", "convolution", "cdist", "lstm", "gru", "rnn")
 """Parts of the names of operations that add up products: TF32 may spoil these as little as a long sum errs."""
@@ -272,6 +276,8 @@ class _NotedExact(_Exact):  # type: ignore[no-untyped-call]
                 self.undefined = f"the squares of a {_SQUARED[name]} are more than float32 holds"
             elif 0 < squares < torch.finfo(torch.float32).tiny:
                 self.undefined = f"the squares of a {_SQUARED[name]} are less than float32 holds"
+        if self._narrow and name in _FACTORS and isinstance(args[0], torch.Tensor) and _leaves_range(*args):
+            self.undefined = f"on its way a {_FACTORS[name]} is more or less than float32 holds"
         return made
 
     def _note_kind(self, name: str, args: tuple[Any, ...]) -> None:
@@ -448,6 +454,21 @@ def _squares(name: str, made: object, args: tuple[object, ...]) -> float:
         return 0.0
     largest = float(finite.max())
     return (largest if name.startswith("var") else largest * largest) * of.numel() / found.numel()
+
+
+def _leaves_range(factors: torch.Tensor, dim: int | None = None, *_: object) -> bool:
+    """Return whether the product of factors that follow one another is beyond float32, in front of others or behind.
+
+    The logarithm of such a product is a difference of two sums from the first factor on.
+    """
+    if not (factors.is_floating_point() and factors.numel()):
+        return False
+    rows = factors.double().flatten() if dim is None else factors.double().movedim(dim, -1)
+    logs = torch.where(torch.isfinite(rows) & (rows != 0), rows, 1.0).abs().log2()
+    sums = torch.nn.functional.pad(logs.cumsum(-1), (1, 0))
+    up, down = (sums - sums.cummin(-1).values).amax(), (sums.cummax(-1).values - sums).amax()
+    back = 0.0 if bool(torch.isinf(rows).any()) else _FAR_UP  # nothing times infinity is NaN
+    return bool(up > _MOST_BITS or (down > _MOST_BITS and up >= back))
 
 
 def _is_wide(given: object) -> bool:

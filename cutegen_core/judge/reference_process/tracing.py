@@ -106,8 +106,7 @@ def forward_of(live: Live) -> Forward:
         ProblemError: the forward failed, or does more than 20,000 operations.
     """
     elements = sum(t.numel() for t in live.tensors.values())
-    own = {**recurrent_layers.flops_of(), torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops}
-    counting = FlopCounterMode(display=False, custom_mapping=own)
+    counting = FlopCounterMode(display=False, custom_mapping={**recurrent_layers.flops_of(), **_OWN_FLOPS})
     with counting as flops, _ElementCounter(live.origin) as counter, EverySlice():
         signature_of(live)
     cost = Cost(elements + counter.elements, int(flops.get_total_flops()))
@@ -117,6 +116,26 @@ def forward_of(live: Live) -> Forward:
 def _attention_flops(query: Sequence[int], key: Sequence[int], value: Sequence[int], *_: Any, **__: Any) -> int:  # noqa: ANN401
     """Return what the two products of attention cost; `FlopCounterMode` knows those of GPUs alone."""
     return 2 * prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
+
+
+def _convolution_flops(
+    x: Sequence[int], weight: Sequence[int], _: object, stride: Sequence[int], *given: Any, out_shape: Sequence[int],  # noqa: ANN401
+    **__: Any,  # noqa: ANN401
+) -> int:  # fmt: skip
+    """Return what a convolution costs that computes one place of the result after the other.
+
+    `FlopCounterMode` counts a transposed one by the places of its input, of which there are fewer where windows are
+    large: each place of the result is reached by the taps that its stride leaves.
+    """
+    transposed = given[2]
+    channels = prod(weight[:2]) * prod(weight[2:])
+    return 2 * x[0] * prod(out_shape[2:]) * channels // (prod(stride) if transposed else 1)
+
+
+_OWN_FLOPS: Mapping[Any, Callable[..., int]] = {
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention_flops,
+    torch.ops.aten.convolution: _convolution_flops,
+}
 
 
 class _ElementCounter(EachOperation):  # type: ignore[no-untyped-call]

@@ -15,6 +15,10 @@ inline float by_ulps(float exact, double ulps) { return emu_approximate(exact, 0
 inline float by_distance(float exact, double distance, double ulps) {
   return emu_approximate(exact, distance, ulps * 0x1p-23);
 }
+// A power or a cosine: of zero it is 1, as that of the instruction below it.
+inline float unless_of_zero(float x, float exact, double distance, double ulps) {
+  return x == 0 ? exact : by_distance(exact, distance, ulps);
+}
 
 template <class To, class From>
 inline To bits(From value) {
@@ -55,13 +59,13 @@ inline float fast_quotient(float x, float y) {
 }  // namespace emu
 
 #define EMU_UNARY(NAME, EXPRESSION) inline float NAME(float x) { return EXPRESSION; }
-EMU_UNARY(__expf, emu::by_ulps(expf(x), 2 + floorf(fabsf(1.173f * x))))
-EMU_UNARY(__exp10f, emu::by_ulps(powf(10.f, x), 2 + floorf(fabsf(2.97f * x))))
+EMU_UNARY(__expf, emu::unless_of_zero(x, expf(x), 0, 2 + floorf(fabsf(1.173f * x))))
+EMU_UNARY(__exp10f, emu::unless_of_zero(x, powf(10.f, x), 0, 2 + floorf(fabsf(2.97f * x))))
 EMU_UNARY(__logf, x >= 0.5f && x <= 2 ? emu::by_distance(logf(x), 0x1p-21, 0) : emu::by_ulps(logf(x), 3))
 EMU_UNARY(__log2f, x >= 0.5f && x <= 2 ? emu::by_distance(log2f(x), 0x1p-22, 0) : emu::by_ulps(log2f(x), 2))
 EMU_UNARY(__log10f, x >= 0.5f && x <= 2 ? emu::by_distance(log10f(x), 0x1p-24, 0) : emu::by_ulps(log10f(x), 3))
 EMU_UNARY(__sinf, emu::by_distance(sinf(x), 0x1p-21, 0))
-EMU_UNARY(__cosf, emu::by_distance(cosf(x), 0x1p-21, 0))
+EMU_UNARY(__cosf, emu::unless_of_zero(x, cosf(x), 0x1p-21, 0))
 EMU_UNARY(__tanf, emu::by_ulps(tanf(x), 8))
 EMU_UNARY(__tanhf, emu::by_distance(tanhf(x), 0, 0x1p12))
 EMU_UNARY(__saturatef, fminf(fmaxf(x, 0.f), 1.f))

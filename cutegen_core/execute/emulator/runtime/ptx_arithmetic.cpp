@@ -215,8 +215,9 @@ int64_t error_of(const Instruction& i) {
   return 0;
 }
 
-double at_edge(const Call& call, double exact) {
-  int64_t const found = call.at->detail[3];
+// Of zero the manual gives the results, among them 2^0 and cos 0.
+double at_edge(const Call& call, double exact, bool of_zero) {
+  int64_t const found = of_zero ? 0 : call.at->detail[3];
   return found ? (double)emu_approximate((float)exact, errors[found - 1].absolute, errors[found - 1].relative) : exact;
 }
 
@@ -225,8 +226,8 @@ T applied(const Call& call, T x) {
   auto const function = (Function)call.at->detail[1];
   int64_t const flags = call.at->detail[0];
   if (flags & FTZ) x = flushed(x);
-  if constexpr (is_small<T>) return finished(T::from(at_edge(call, function(x.wide()))), flags);
-  else return finished((T)at_edge(call, function((double)x)), flags);
+  if constexpr (is_small<T>) return finished(T::from(at_edge(call, function(x.wide()), x.wide() == 0)), flags);
+  else return finished((T)at_edge(call, function((double)x), x == 0), flags);
 }
 template <class T>
 void apply(const Call& call) { call.out(0, applied(call, call.in<T>(1))); }
