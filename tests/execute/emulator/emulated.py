@@ -78,6 +78,7 @@ class Harness:
         order: str = "forward",
         seed: int = 0,
         timeout_s: float = 20.0,
+        edge: int = 0,
     ) -> Ran:
         built = self.build(source, checked=checked)
         assert built.status is Status.PASSED, f"{built.message}\n{built.log}"
@@ -90,7 +91,8 @@ class Harness:
             wanted[spec(name, array, TensorRole.OUTPUT, dtypes.get(name, ""))] = path = self.folder / f"{name}.out"
             path.write_bytes(b"")
         with self.executor.open(built) as execute:
-            executed = execute(Execution(built, plan, given, wanted, order=order, seed=seed, timeout_s=timeout_s))
+            made = Execution(built, plan, given, wanted, order=order, seed=seed, timeout_s=timeout_s, edge=edge)
+            executed = execute(made)
         read = {t.name: p.read_bytes() for t, p in wanted.items()}
         values = {t.name: from_bytes(read[t.name], t) for t in wanted if len(read[t.name]) == t.nbytes}
         return Ran(executed, values)

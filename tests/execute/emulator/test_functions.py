@@ -228,6 +228,31 @@ __global__ void intrinsics(float const* x, float* out, int const* n, int* words)
 )
 
 
+OF_ZERO = kernel(
+    "of_zero",
+    """
+__global__ void of_zero(float const* x, float* out) {
+  float const zero = x[threadIdx.x];
+  float* const mine = out + 4 * threadIdx.x;
+  mine[0] = __expf(zero), mine[1] = __cosf(zero);
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(mine[2]) : "f"(zero));
+  asm("cos.approx.f32 %0, %1;" : "=f"(mine[3]) : "f"(zero));
+}
+""",
+)
+
+
+@pytest.mark.parametrize("edge", [-1, 1])
+def test_what_the_manual_gives_for_zero_is_exact(harness: Harness, edge: int) -> None:
+    x = np.array([0.0, -0.0, 0.5], np.float32)
+    plan = one("of_zero", 1, 3, "x:float32", "out:float32")
+    ran = harness.run(OF_ZERO, {"x": x}, {"out": np.zeros((3, 4), np.float32)}, plan, edge=edge)
+    assert ran.status is Status.PASSED, ran.executed.message
+    np.testing.assert_array_equal(ran.outputs["out"][:2], np.ones((2, 4), np.float32))
+    exact = [math.exp(0.5), math.cos(0.5), 2**0.5, math.cos(0.5)]
+    assert all(np.sign(ran.outputs["out"][2] - exact) == edge)
+
+
 def toward(x: float, mode: str) -> np.float32:
     """Return a Python float (exact enough for these values) rounded to float32 in one direction."""
     near = np.float32(x)

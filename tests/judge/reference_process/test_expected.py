@@ -123,6 +123,16 @@ def test_attention_is_the_formula_whatever_kernel_a_device_has_for_it():
         assert answer[0, 0, 1].isfinite().all()
 
 
+@pytest.mark.parametrize(("terms", "longest"), [(100, 0), (1 << 17, 1 << 17)])
+def test_very_long_sums_of_products_may_be_made_in_sequence(terms, longest):
+    """Elsewhere the error of such a sum would hide TF32."""
+    text = (
+        "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x, y):\n        return x @ y\n\n"
+        f"def get_inputs():\n    return [torch.rand(1, {terms}), torch.rand({terms}, 1)]\n"
+    )
+    assert expected.expect(references.instantiate(text, "here")).longest_sum == longest
+
+
 def test_where_an_output_cancels_to_zero_the_rounding_of_a_product_is_right(shared, tmp_path):
     """`a * 3 - max(a * 3)` of one element, whose product a kernel contracts with the difference."""
     text = (
