@@ -25,6 +25,10 @@ class ForwardCall(NamedTuple):
     extents: tuple[int, ...]
     batches: int = 1
 
+    def squeezes_as(self, other: ForwardCall) -> bool:
+        """Return whether both leave out as many dimensions, if they leave out those of one element."""
+        return len(self.extents) == len(other.extents) or not self.operation.startswith("aten.squeeze")
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -62,7 +66,7 @@ class Forward:
     def does_as(self, other: Forward) -> bool:
         """Return whether both do the same operations, and this one broadcasts nothing that the other does not."""
         return len(self.calls) == len(other.calls) and all(
-            a.operation == b.operation and a.repeated <= b.repeated
+            a.operation == b.operation and a.repeated <= b.repeated and a.squeezes_as(b)
             for a, b in zip(self.calls, other.calls, strict=True)
         )
 

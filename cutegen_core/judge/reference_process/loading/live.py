@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.func import functional_call
 from torch.utils import _pytree as pytree
 
@@ -123,18 +124,32 @@ def instantiate(source: str, origin: str, seed: int = 0) -> Live:
     except ProblemError as error:
         if not needs_values(error):
             raise
-    # It reads values, perhaps of short ranges only.
     with KnownValues():  # type: ignore[no-untyped-call]
-        return _instantiate(source, origin, seed)
+        try:
+            return _instantiate(source, origin, seed)  # it reads values, perhaps of short ranges only
+        except ProblemError as error:
+            if not needs_values(error):
+                raise
+        return _instantiate(source, origin, seed, real_model=True)
 
 
-def _instantiate(source: str, origin: str, seed: int) -> Live:
+def _instantiate(source: str, origin: str, seed: int, *, real_model: bool = False) -> Live:
+    """Run the source.
+
+    Args:
+        real_model: the model is made with values, which its code reads as `trunc_normal_` does; its tensors are fake
+            from then on.
+    """
     try:
         with on_own_device():
-            module = _execute(source, origin)
-            init = list(getattr(module, "get_init_inputs", list)())
-            _seed(seed)
-            model = module.Model(*init) if not _is_keywords(init) else module.Model(*init[0], **init[1])
+            with unset_fake_temporarily() if real_model else nullcontext() as fake:
+                module = _execute(source, origin)
+                init = list(getattr(module, "get_init_inputs", list)())
+                _seed(seed)
+                model = module.Model(*init) if not _is_keywords(init) else module.Model(*init[0], **init[1])
+            if isinstance(fake, FakeTensorMode) and isinstance(model, torch.nn.Module):
+                _register_tensors(model)
+                model._apply(fake.from_tensor)  # type: ignore[no-untyped-call]
             _seed(seed + 1)
             given = module.get_inputs()
     except BaseException as error:
@@ -262,6 +277,15 @@ def _leave_parameters() -> None:
     to them later arrives. cuDNN copies them in each call instead."""
 
 
+def _register_tensors(model: torch.nn.Module) -> None:
+    """Make buffers of tensor attributes."""
+    for module in model.modules():
+        for name, value in list(vars(module).items()):
+            if isinstance(value, torch.Tensor):
+                delattr(module, name)
+                module.register_buffer(name, value.detach(), persistent=False)
+
+
 def _settle(model: torch.nn.Module) -> None:
     """Switch dropout off, register tensor attributes as buffers, and move what a kernel might leave out or hard-code:
     parameters and buffers that are all one number, such as a bias of zeros or a variance of ones, and parameters of few
@@ -273,10 +297,7 @@ def _settle(model: torch.nn.Module) -> None:
             module.dropout = 0.0
         if isinstance(module, torch.nn.RNNBase):
             vars(module)["flatten_parameters"] = _leave_parameters
-        for name, value in list(vars(module).items()):
-            if isinstance(value, torch.Tensor):
-                delattr(module, name)
-                module.register_buffer(name, value.detach(), persistent=False)
+    _register_tensors(model)
     with torch.no_grad():
         for parameter in model.parameters():
             if _is_made_up(parameter):

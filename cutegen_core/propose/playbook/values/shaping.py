@@ -27,6 +27,9 @@ from cutegen_core.propose.playbook.values.nodes import (
 )
 from cutegen_core.propose.playbook.values.sharing import walk
 
+_OF_ALIKE = ("sum", "max", "min")
+"""Reductions of which it is known what they make of elements that are all alike."""
+
 
 def load(tensor: str, dtype: str, shape: Sequence[int]) -> Load:
     """Return a contiguous tensor of the signature. An extent of 1 that is never seen longer is always 1."""
@@ -114,11 +117,35 @@ def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value
         return value
     where = tuple(sorted({a % rank for a in axes})) or tuple(range(rank))
     longer = tuple(a for a in where if value.dims[a].text != "1")
-    if not longer:
-        return value if keepdim else squeeze(value, where)
-    dims = tuple(ONE if i in where else d for i, d in enumerate(value.dims))
-    reduced = Reduce(dims, value.dtype, kind, value, longer)
+    alike = [a for a in longer if not _varies(value, a)] if kind in _OF_ALIKE else []
+    reduced = _first_along(value, alike) if alike else value
+    rest = tuple(a for a in longer if a not in alike)
+    if rest:
+        dims = tuple(ONE if i in where else d for i, d in enumerate(value.dims))
+        reduced = Reduce(dims, value.dtype, kind, reduced, rest)
+    if alike and kind == "sum":
+        count = Size((), value.dtype, product([value.dims[a] for a in alike]).text)
+        reduced = compute("{0} * {1}", reduced, count, dtype=value.dtype)
     return reduced if keepdim else squeeze(reduced, where)
+
+
+def _varies(value: Value, axis: int) -> bool:
+    """Return whether elements differ along a dimension, as far as the expression tells."""
+    match value:
+        case Constant() | Size():
+            return False
+        case Compute():
+            own = [(o, axis - len(value.dims) + len(o.dims)) for o in value.operands]
+            return any(at >= 0 and o.dims[at].text != "1" and _varies(o, at) for o, at in own)
+        case Move():
+            return any(_varies(value.operand, k) for k, source in enumerate(value.sources) if source == axis)
+    return True
+
+
+def _first_along(value: Value, axes: Sequence[int]) -> Value:
+    """Return the first of the elements along these dimensions, of which all are alike."""
+    dims = tuple(ONE if k in axes else d for k, d in enumerate(value.dims))
+    return Move(dims, value.dtype, value, tuple(None if k in axes else k for k in range(len(dims))))
 
 
 def reductions(value: Value) -> Iterator[Reduce]:
