@@ -14,6 +14,7 @@ from tests.later import Later
 torch = Later("torch")
 live = Later("cutegen_core.judge.reference_process.loading.live")
 tracing = Later("cutegen_core.judge.reference_process.tracing")
+worker = Later("cutegen_core.judge.reference_process.worker")
 derived_values = Later("cutegen_core.judge.reference_process.derived_values")
 expected = Later("cutegen_core.judge.reference_process.expected")
 
@@ -85,6 +86,30 @@ def test_a_forward_without_end_is_refused_by_its_number_of_operations(monkeypatc
     assert len(tracing.forward_of(live.instantiate(source.replace("COUNT", "90"), "here")).calls) <= 100
     with pytest.raises(LongForwardError, match=r"here: its forward does more than 100 operations.*smaller"):
         tracing.forward_of(live.instantiate(source.replace("COUNT", "101"), "here"))
+
+
+def test_a_transposed_convolution_costs_what_each_place_of_its_result_takes():
+    source = (
+        "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x, w):\n"
+        "        return torch.nn.functional.conv_transpose2d(x, w, stride=(1, 2))\ndef get_inputs():\n"
+        "    return [torch.rand(2, 3, 4, 4), torch.rand(3, 5, 5, 4)]\n"
+    )
+    with tracing.fake_tensors():
+        assert tracing.forward_of(live.instantiate(source, "here")).cost.flops == 2 * 2 * (8 * 10) * 3 * 5 * (
+            5 * 4 // 2
+        )
+
+
+@pytest.mark.parametrize(("squeezed", "smallest"), [("", False), ("-1", True)])
+def test_small_sizes_leave_out_the_same_dimensions(squeezed, smallest):
+    source = (
+        "import torch\nrows, cols = 512, 4096\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+        f"        return torch.relu(x.sum(-1, keepdim=True).squeeze({squeezed}))\ndef get_inputs():\n"
+        "    return [torch.rand(2, rows, cols)]\n"
+    )
+    found = reduction.derive(source, "here", worker._TorchProbe())
+    assert any(one.sizes.get("rows") == 1 for one in found) is smallest
+    assert len(found) > 3
 
 
 @pytest.mark.parametrize("given", ["", ", is_causal=True", ", attn_mask=torch.ones(16, 32) > 0"])

@@ -282,6 +282,11 @@ ODD = {
         b="torch.randn(C).half()"),
     "strips with what is the same all along them": problem(
         "x * torch.exp(s)", {"R": 9, "C": 517}, {"R": 5, "C": 1}, x="torch.randn(R, C)", s="torch.randn(R, 1)"),
+    "reductions of what is alike along a row, or along a part of it": problem(
+        "(x * torch.ones(R, C)[..., None]).sum(1) / torch.ones(R, C).sum(1, keepdim=True)"
+        " + (torch.zeros(R, C).softmax(1)[..., None] * x).sum(1) + torch.full_like(x, 0.5).mean((1, 2))[:, None]"
+        " + x[:, None].expand(-1, 3, -1, -1).sum((1, 2)) + (x[:, :1] * 2).expand(-1, C, -1).amax(1)",
+        {"R": 6, "C": 67, "D": 12}, {"R": 3, "C": 5, "D": 7}, x="torch.randn(R, C, D)"),
     "few long rows": problem("(x.float().sum(1), x.float().amax(1))", {"R": 2, "C": 131075}, {"R": 3, "C": 4097},
         x="torch.randn(R, C).bfloat16()"),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""A model that reads values while it is built loads without them being allocated, if they are of short ranges."""
+"""A model that reads values while it is built loads: short ranges are known, and what it draws is made."""
 
 import pytest
 
@@ -36,10 +36,45 @@ def test_values_of_short_ranges_are_known(code: str, expected: list[float]) -> N
     assert live.model.found == expected
 
 
-@pytest.mark.parametrize("code", ["[torch.rand(3).max().item()]", "[torch.zeros(1 << 40).sum().item()]"])
-def test_others_are_refused_with_their_line(code: str) -> None:
+@pytest.mark.parametrize(
+    ("code", "line"), [("[torch.rand(3).max().item()]", 7), ("[torch.zeros(1 << 40).sum().item()]", 6)]
+)
+def test_what_does_not_fit_is_refused_with_its_line(code: str, line: int) -> None:
     from cutegen_core.judge.reference_process import tracing
     from cutegen_core.judge.reference_process.loading.live import instantiate
 
-    with tracing.fake_tensors(), pytest.raises(ProblemError, match=r"model\.py:6: "):
+    with tracing.fake_tensors(), pytest.raises(ProblemError, match=rf"model\.py:{line}: ran out of the memory"):
         instantiate(MODEL.format(found=code), "model.py")
+
+
+DRAWN = """
+import torch, torch.nn as nn
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.near = nn.Linear(8, 8)
+        self.again = self.near
+        nn.init.trunc_normal_(self.near.weight, std=0.02)
+        assert torch.isfinite(self.near.weight).all()
+        self.scale = float(self.near.weight.abs().max())
+        self.kept = self.near.weight.detach().nonzero()
+    def forward(self, x):
+        return self.again(self.near(x)) * self.scale + self.kept.shape[0]
+def get_inputs():
+    return [torch.randn(1 << 38, 8)]
+"""
+
+
+def test_a_model_that_reads_what_it_has_drawn_is_made_with_values_and_its_inputs_without() -> None:
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    from cutegen_core.judge.reference_process import tracing
+    from cutegen_core.judge.reference_process.loading.live import instantiate
+
+    with tracing.fake_tensors():
+        live = instantiate(DRAWN, "model.py")
+        assert [spec.shape for spec in tracing.signature_of(live).outputs] == [(1 << 38, 8)]
+    assert 0 < live.model.scale < 1
+    assert {"near_weight", "near_bias", "kept"} < set(live.tensors)
+    assert all(isinstance(tensor, FakeTensor) for tensor in live.tensors.values())
+    assert live.model.near.weight is live.model.again.weight
