@@ -6,7 +6,8 @@
    as hidden / heads, or all by one factor. First every number gets its own target; then equal numbers share one.
 3. One workload keeps what divides each number, up to 32, and that four divides a dimension, so that fast paths are
    reached; if the others keep it, too, one more breaks it, number by number, or in the steps of another number that
-   divides it (heads and channels).
+   divides it (heads and channels). Numbers that are alike in the file and at all of these sizes, as the sides of an
+   image of windows, are different in one more.
 4. If no joint step works (a convolution needs its extent, heads must divide), shrink one number at a time, then two by
    the same factor, from the file's own sizes or the smallest that a joint step came to. If that is not enough, so do
    numbers inside of classes, where it makes the file cheaper.
@@ -222,7 +223,28 @@ class _Search:
         for name, sizes in (("even", even), ("odd", odd), ("smallest", smallest)):
             if sizes and sizes != base and sizes not in [w.sizes for w in found]:
                 found.append(Workload(name, WorkloadRole.EMULATOR, sizes))
-        return found
+        unlike = self._unlike(base, [w.sizes for w in found])
+        return [*found, Workload("unlike", WorkloadRole.EMULATOR, unlike)] if unlike != base else found
+
+    def _unlike(
+        self, base: Mapping[str, SizeValue], others: Sequence[Mapping[str, SizeValue]]
+    ) -> Mapping[str, SizeValue]:
+        """Return the base with multiples of numbers that are alike in the file and at all sizes, as far as it runs so.
+
+        An image whose sides are multiples of a window is square otherwise: a kernel that takes one for the other is
+        right there.
+        """
+        every = [self._numbers(sizes) for sizes in ({}, base, *others)]
+        alike: dict[tuple[int, ...], list[SizePlace]] = {}
+        for place in every[0]:
+            alike.setdefault(tuple(numbers[place] for numbers in every), []).append(place)
+        sizes = base
+        for (own, now, *_), places in alike.items():
+            for times, place in enumerate(places[1:], 2):
+                tried = {**sizes, **self._sizes({SizeGroup(own, (place,)): now * times}, sizes)}
+                if now * times < own and self._fits_more(tried):
+                    sizes = tried
+        return sizes
 
     def _broadcasting_less(self, search: Callable[[], Found]) -> Found:
         """Search among sizes at which the file need not broadcast all that it does at its own."""

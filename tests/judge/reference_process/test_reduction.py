@@ -100,6 +100,18 @@ def test_a_transposed_convolution_costs_what_each_place_of_its_result_takes():
         )
 
 
+def test_numbers_that_are_alike_wherever_windows_fit_are_different_once():
+    source = (
+        "import torch\nbatch, height, width = 64, 56, 56\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+        "        n, h, w = x.shape\n        return x.view(n, h // 7, 7, w // 7, 7).transpose(2, 3).relu()\n"
+        "def get_inputs():\n    return [torch.rand(batch, height, width)]\n"
+    )
+    found = [one.sizes for one in reduction.derive(source, "here", worker._TorchProbe())]
+    sides = [(sizes.get("height", 56), sizes.get("width", 56)) for sizes in found]
+    assert any(height != width for height, width in sides)
+    assert all(height % 7 == width % 7 == 0 for height, width in sides)
+
+
 @pytest.mark.parametrize(("squeezed", "smallest"), [("", False), ("-1", True)])
 def test_small_sizes_leave_out_the_same_dimensions(squeezed, smallest):
     source = (
