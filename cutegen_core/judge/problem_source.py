@@ -111,6 +111,13 @@ def find_size_slots(tree: ast.Module) -> Mapping[str, SizeSlot]:
     return slots
 
 
+def find_input_slots(tree: ast.Module, slots: Mapping[str, SizeSlot]) -> set[str]:
+    """Return the names of those of these slots that `get_inputs` uses itself."""
+    made = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == _INPUTS]
+    used = {n.id for function in made for n in ast.walk(function) if isinstance(n, ast.Name)}
+    return {name for name in slots if name.startswith(IN_INPUTS) or name.partition(".")[0] in used}
+
+
 def numbers_of(size: SizeValue) -> tuple[Number, ...]:
     """Return the numbers of a size: those of a tuple, or itself."""
     return size if isinstance(size, tuple) else (size,)

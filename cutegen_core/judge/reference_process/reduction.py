@@ -6,7 +6,7 @@
    as hidden / heads, or all by one factor. First every number gets its own target; then equal numbers share one.
 3. One workload keeps what divides each number, up to 32, and that four divides a dimension, so that fast paths are
    reached; if the others keep it, too, one more breaks it, number by number, or in the steps of another number that
-   divides it (heads and channels). Numbers that are alike in the file and at all of these sizes, as the sides of an
+   divides it (heads and channels). Sizes of inputs that are alike in the file and at all of these, as the sides of an
    image of windows, are different in one more.
 4. If no joint step works (a convolution needs its extent, heads must divide), shrink one number at a time, then two by
    the same factor, from the file's own sizes or the smallest that a joint step came to. If that is not enough, so do
@@ -101,7 +101,9 @@ def derive(source: str, origin: str, probe: SourceProbe) -> tuple[Workload, ...]
 class _Search:
     def __init__(self, source: str, origin: str, probe: SourceProbe) -> None:
         self._source, self._origin, self._probe = source, origin, probe
-        self._all = problem_source.find_size_slots(problem_source.parse(source, origin))
+        tree = problem_source.parse(source, origin)
+        self._all = problem_source.find_size_slots(tree)
+        self._of_inputs = problem_source.find_input_slots(tree, self._all)
         self._slots: Mapping[str, SizeSlot] = {name: slot for name, slot in self._all.items() if not slot.inside}
         self._slow = False  # a forward takes long to follow at the file's own sizes
         self._end = self._deadline = time.process_time() + _SECONDS
@@ -229,14 +231,15 @@ class _Search:
     def _unlike(
         self, base: Mapping[str, SizeValue], others: Sequence[Mapping[str, SizeValue]]
     ) -> Mapping[str, SizeValue]:
-        """Return the base with multiples of numbers that are alike in the file and at all sizes, as far as it runs so.
+        """Return the base with multiples of inputs' sizes that are alike in the file and at all others, if it runs so.
 
         An image whose sides are multiples of a window is square otherwise: a kernel that takes one for the other is
-        right there.
+        right there. Sizes of parameters may have to be alike: the channels that go into a depthwise convolution and
+        come out of it.
         """
         every = [self._numbers(sizes) for sizes in ({}, base, *others)]
         alike: dict[tuple[int, ...], list[SizePlace]] = {}
-        for place in every[0]:
+        for place in (place for place in every[0] if place[0] in self._of_inputs):
             alike.setdefault(tuple(numbers[place] for numbers in every), []).append(place)
         sizes = base
         for (own, now, *_), places in alike.items():

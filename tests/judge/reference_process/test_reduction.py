@@ -112,6 +112,19 @@ def test_numbers_that_are_alike_wherever_windows_fit_are_different_once():
     assert all(height % 7 == width % 7 == 0 for height, width in sides)
 
 
+def test_the_channels_of_a_depthwise_convolution_stay_alike():
+    source = (
+        "import torch\nbatch, channels, made, size = 8, 64, 64, 32\nclass Model(torch.nn.Module):\n"
+        "    def __init__(self, channels, made):\n        super().__init__()\n"
+        "        self.own = torch.nn.Conv2d(channels, made, 3, groups=channels)\n"
+        "    def forward(self, x):\n        return self.own(x)\n"
+        "def get_inputs():\n    return [torch.rand(batch, channels, size, size)]\n"
+        "def get_init_inputs():\n    return [channels, made]\n"
+    )
+    for one in reduction.derive(source, "here", worker._TorchProbe()):
+        assert one.sizes.get("channels", 64) == one.sizes.get("made", 64)
+
+
 @pytest.mark.parametrize(("squeezed", "smallest"), [("", False), ("-1", True)])
 def test_small_sizes_leave_out_the_same_dimensions(squeezed, smallest):
     source = (
