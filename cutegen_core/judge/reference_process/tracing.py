@@ -128,8 +128,7 @@ def _convolution_flops(
     large: each place of the result is reached by the taps that its stride leaves.
     """
     transposed = given[2]
-    channels = prod(weight[:2]) * prod(weight[2:])
-    return 2 * x[0] * prod(out_shape[2:]) * channels // (prod(stride) if transposed else 1)
+    return 2 * x[0] * prod(out_shape[2:]) * prod(weight) // (prod(stride) if transposed else 1)
 
 
 _OWN_FLOPS: Mapping[Any, Callable[..., int]] = {

@@ -117,7 +117,7 @@ def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value
         return value
     where = tuple(sorted({a % rank for a in axes})) or tuple(range(rank))
     longer = tuple(a for a in where if value.dims[a].text != "1")
-    alike = [a for a in longer if not _varies(value, a)] if kind in _OF_ALIKE else []
+    alike = [a for a in longer if not _varies(value, a, set())] if kind in _OF_ALIKE else []
     reduced = _first_along(value, alike) if alike else value
     rest = tuple(a for a in longer if a not in alike)
     if rest:
@@ -129,16 +129,23 @@ def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value
     return reduced if keepdim else squeeze(reduced, where)
 
 
-def _varies(value: Value, axis: int) -> bool:
-    """Return whether elements differ along a dimension, as far as the expression tells."""
+def _varies(value: Value, axis: int, seen: set[tuple[Value, int]]) -> bool:
+    """Return whether elements differ along a dimension, as far as the expression tells.
+
+    Args:
+        seen: parts that do not, which an expression may have many times.
+    """
+    if (value, axis) in seen:
+        return False
+    seen.add((value, axis))
     match value:
         case Constant() | Size():
             return False
         case Compute():
             own = [(o, axis - len(value.dims) + len(o.dims)) for o in value.operands]
-            return any(at >= 0 and o.dims[at].text != "1" and _varies(o, at) for o, at in own)
+            return any(at >= 0 and o.dims[at].text != "1" and _varies(o, at, seen) for o, at in own)
         case Move():
-            return any(_varies(value.operand, k) for k, source in enumerate(value.sources) if source == axis)
+            return any(_varies(value.operand, k, seen) for k, source in enumerate(value.sources) if source == axis)
     return True
 
 
