@@ -104,20 +104,27 @@ def compile_candidate(
     if isinstance(machine_code, CompileRefusal):
         return machine_code
     if plan.on_gpu:
-        fault = failed is not None and failed.status is Status.COMPILE_ERROR
-        made = here.result() if here else compile_here() if fault else None
+        at_fault = failed is not None and failed.status is Status.COMPILE_ERROR
+        made = here.result() if here else compile_here() if at_fault else None
         refused = check_machine_code(plan, made, device, keep) if made else check_arguments_of(plan, machine)
         if isinstance(refused, CompileRefusal):
             return refused
     resources, hints = machine_code
     hints = (*hints, *_untried(plan))
     if failed:
-        # NVIDIA's compiler accepts the file, so an error in the executor's own build is not the file's fault.
-        status = Status.UNSUPPORTED if failed.status is Status.COMPILE_ERROR else failed.status
-        failure = StageFailure(status, failed.message, failed.diagnostics)
-        return CompileRefusal(failure, f"{machine.log}\n{failed.log}", hints, resources)
+        return _refuse_build(failed, machine, resources, hints)
     plain = replace(plain, isolated_blocks=isolated.result())
     return CompiledCandidate(machine, resources, plain, checked, hints)
+
+
+def _refuse_build(
+    failed: Built, machine: CompileResult, resources: Resources, hints: tuple[Diagnostic, ...]
+) -> CompileRefusal:
+    """Say what became of the executor's own build: NVIDIA's compiler accepts the file, so its error is not the file's
+    fault."""
+    status = Status.UNSUPPORTED if failed.status is Status.COMPILE_ERROR else failed.status
+    failure = StageFailure(status, failed.message, failed.diagnostics)
+    return CompileRefusal(failure, f"{machine.log}\n{failed.log}", hints, resources)
 
 
 def _has_own_instances(plan: PlannedKernel) -> bool:

@@ -19,12 +19,9 @@ from torch.nn.functional import scaled_dot_product_attention
 from cutegen_core.judge.reference_process.loading.live import Live, describe, out_of_memory, seed_torch
 from cutegen_core.judge.reference_process.modes.each_call import EachCall
 from cutegen_core.judge.reference_process.modes.each_operation import EachOperation
-from cutegen_core.judge.reference_process.modes.exact import VERY_LONG, Exact, NotedExact
+from cutegen_core.judge.reference_process.modes.exact import TORCH_FLOAT8, Exact, NotedExact
 from cutegen_core.judge.reference_process.modes.other_choices import OtherChoices
-from cutegen_core.judge.small_floats import FLOAT8
 from cutegen_core.records.errors import ProblemError
-
-_FLOAT8 = {getattr(torch, name): one for name, one in FLOAT8.items()}
 
 _ROUNDING = 2.0**-24
 _SAME = 1e-6
@@ -49,7 +46,7 @@ class Expected:
         chooses: it asks for something of which PyTorch leaves open what it answers on some values.
         others: outputs in float64 that are right, too: `find_open_choices`.
         longest_sum: elements along the longest dimension of what it adds up; 0 where that is nothing. Where there are
-            products, too, the longest sum of these, unless it is short (`VERY_LONG`).
+            products, too, the longest sum of these if it is very long, else 0.
         adds_up: it adds up numbers or products.
         takes_nan_away: it says by itself what becomes of NaN.
     """
@@ -91,19 +88,13 @@ def expect(live: Live) -> Expected:
     if [t.shape for t in exact] != [t.shape for t in declared]:
         return Expected(declared, None, "its shapes depend on the precision")
     undefined = noted.undefined
-    if noted.overflows8 and not any(t.dtype in _FLOAT8 for t in declared):  # which are judged with either
+    if noted.overflows8 and not any(t.dtype in TORCH_FLOAT8 for t in declared):  # which are judged with either
         undefined = "the reference makes 8-bit floats of what is more than these hold"
     return Expected(
         declared, exact, undefined=undefined, chooses=noted.chooses,
-        longest_sum=_longest_sum(noted), adds_up=noted.multiplies or noted.longest_sum > 0,
+        longest_sum=noted.longest_sum, adds_up=noted.adds_up,
         takes_nan_away=noted.takes_nan_away,
     )  # fmt: skip
-
-
-def _longest_sum(noted: NotedExact) -> int:
-    if not noted.multiplies:
-        return noted.longest_sum
-    return noted.most_products if noted.most_products >= VERY_LONG else 0
 
 
 def run_exact(live: Live, tensors: Mapping[str, torch.Tensor], how: Exact | None = None) -> tuple[torch.Tensor, ...]:

@@ -11,8 +11,9 @@ from cutegen_core.judge.reference_process.modes.each_operation import EachOperat
 from cutegen_core.judge.reference_process.modes.other_choices import is_open
 from cutegen_core.judge.small_floats import FLOAT8
 
-_FLOAT8 = {getattr(torch, name): one for name, one in FLOAT8.items()}
-_NARROWER = (torch.float32, torch.float16, torch.bfloat16, *_FLOAT8)
+TORCH_FLOAT8 = {getattr(torch, name): one for name, one in FLOAT8.items()}
+"""torch's 8-bit floats, each with its format."""
+_NARROWER = (torch.float32, torch.float16, torch.bfloat16, *TORCH_FLOAT8)
 _SEARCHES: Mapping[str, int] = {"searchsorted": 0, "bucketize": 1}
 """Operations that search sorted numbers, and which operand these are."""
 _CONVERSIONS = ("_to_copy", "copy_")
@@ -31,7 +32,7 @@ _MULTIPLIED = ("mm", "mv", "dot", "convolution", "cdist", "lstm", "gru", "rnn")
 """Parts of the names of operations that add up products: TF32 may spoil these as little as a long sum errs."""
 _MATRIX_AT = {**dict.fromkeys(("mm", "bmm", "mv", "dot"), 0), **dict.fromkeys(("addmm", "baddbmm", "addmv"), 1)}
 """Products of matrices, and which operand has rows as long as the sums."""
-VERY_LONG = 1 << 16
+_VERY_LONG = 1 << 16
 """Products that add up to so much rounding that a sum of them in sequence errs more than TF32."""
 _TAKES_NAN_AWAY = ("nan_to_num", "nansum", "nanmedian", "isnan", "isfinite", "fmax", "fmin")
 _COMPARES = ("ne", "eq")
@@ -57,19 +58,28 @@ class NotedExact(Exact):  # type: ignore[no-untyped-call]
         narrow: the reference computes in float32.
 
     Attributes:
-        undefined, chooses: as in `Expected`.
+        undefined, chooses, takes_nan_away: as in `Expected`.
         overflows8: it converts to 8-bit floats what is more than these hold, which saturates, or becomes NaN or
             infinity.
-        longest_sum, multiplies: elements along the longest dimension of a sum, and whether it adds up products.
-        most_products: that a product of matrices adds up.
-        takes_nan_away: as in `Expected`.
     """
 
     def __init__(self, *, narrow: bool) -> None:
         super().__init__()
-        self.undefined, self.chooses, self.overflows8 = "", False, False
-        self.longest_sum, self.most_products, self.multiplies, self.takes_nan_away = 0, 0, False, False
+        self.undefined, self.chooses, self.overflows8, self.takes_nan_away = "", False, False, False
+        self._most_added, self._most_products, self._multiplies = 0, 0, False
         self._narrow = narrow
+
+    @property
+    def adds_up(self) -> bool:
+        """Return whether it adds up numbers or products."""
+        return self._multiplies or self._most_added > 0
+
+    @property
+    def longest_sum(self) -> int:
+        """Return the elements of the longest sum, as in `Expected`."""
+        if not self._multiplies:
+            return self._most_added
+        return self._most_products if self._most_products >= _VERY_LONG else 0
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:  # noqa: ANN401
         made, name = super().call(func, args, kwargs), func.__name__.partition(".")[0]
@@ -94,10 +104,10 @@ class NotedExact(Exact):  # type: ignore[no-untyped-call]
 
     def _note_kind(self, name: str, args: tuple[Any, ...]) -> None:
         if name in _SUMS and isinstance(args[0], torch.Tensor):
-            self.longest_sum = max(self.longest_sum, *args[0].shape, 1)
-        self.multiplies |= any(word in name for word in _MULTIPLIED)
+            self._most_added = max(self._most_added, *args[0].shape, 1)
+        self._multiplies |= any(word in name for word in _MULTIPLIED)
         if name in _MATRIX_AT:
-            self.most_products = max(self.most_products, args[_MATRIX_AT[name]].shape[-1])
+            self._most_products = max(self._most_products, args[_MATRIX_AT[name]].shape[-1])
         compared = name in _COMPARES and len(args) > 1 and args[0] is args[1]
         self.takes_nan_away |= name in _TAKES_NAN_AWAY or compared
 
@@ -116,9 +126,9 @@ def _can_hold(dtype: torch.dtype, numbers: torch.Tensor) -> bool:
 
 def _overflows_8_bits(dtype: object, source: object) -> bool:
     """Return whether a conversion to this dtype is one to 8-bit floats, of numbers beyond the largest."""
-    if dtype not in _FLOAT8 or not isinstance(source, torch.Tensor):
+    if dtype not in TORCH_FLOAT8 or not isinstance(source, torch.Tensor):
         return False
-    return bool((source.double().abs() >= _FLOAT8[dtype].overflows_from).any())
+    return bool((source.double().abs() >= TORCH_FLOAT8[dtype].overflows_from).any())
 
 
 def _squares(name: str, made: object, args: tuple[object, ...]) -> float:
