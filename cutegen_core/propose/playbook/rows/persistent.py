@@ -103,7 +103,9 @@ def add_persistent(piece: RegionText, k: RowsKernel, rows: LongRows, found: Shar
         passing=[t for t in k.tensors if t not in stay],
     )  # fmt: skip
     piece.add_code(code)
-    piece.includes += ["cooperative_groups.h", "cutlass/arch/barrier.h", "cutlass/arch/reg_reconfig.h"]
+    piece.includes += ["cooperative_groups.h", "cutlass/arch/barrier.h"]
+    if together:
+        piece.includes.append("cutlass/arch/reg_reconfig.h")
     piece.scratch.append(ScratchText(taken, "int32", ("1",), zero=True))
     clusters = f"max(1, min({k.rows}, {most}, sm_count // {blocks}))"
     smem = f"{places} * {block} * {items} * {chunks} * {k.width * rows.bytes_kept}"
