@@ -198,8 +198,24 @@ def _place_of(text: str, folder: Path = Path()) -> Path:
     return path
 
 
+def list_files(folder: Path) -> Mapping[str, Path]:
+    """Return every .py file below a folder, in the order of their paths, by the name of its entry.
+
+    Files and folders that begin with "_" or "." are left out.
+
+    Raises:
+        UsageError: no such folder.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder.")
+    inside = [p.relative_to(folder) for p in sorted(folder.rglob("*.py"))]
+    files = [p for p in inside if not any(part[0] in "._" for part in p.parts)]
+    stems = Counter(file.stem for file in files)
+    return {f.stem if stems[f.stem] == 1 else f.with_suffix("").as_posix(): folder / f for f in files}
+
+
 def load_folder(path: Path, progress: Callable[[str], None] = lambda line: None) -> FolderListing:
-    """Load every .py file below a folder, by path; skip files and folders that begin with "_" or ".".
+    """Load the files of a folder (`list_files`).
 
     Args:
         progress: called with a line before each file.
@@ -207,16 +223,12 @@ def load_folder(path: Path, progress: Callable[[str], None] = lambda line: None)
     Raises:
         UsageError: no such folder.
     """
-    if not path.is_dir():
-        raise UsageError(f"{path} is not a folder.")
-    files = [p for p in sorted(path.rglob("*.py")) if not any(part[0] in "._" for part in p.relative_to(path).parts)]
-    stems = Counter(file.stem for file in files)
+    files = list_files(path)
     entries = []
     with Loader() as loader:
-        for position, file in enumerate(files, 1):
+        for position, (name, file) in enumerate(files.items(), 1):
             progress(f"{position} of {len(files)}: {file.name}")
-            name = file.stem if stems[file.stem] == 1 else file.relative_to(path).with_suffix("").as_posix()
-            entries.append(_load_entry(loader, file, name))
+            entries.append(load_entry(loader, file, name))
     return FolderListing(tuple(entries))
 
 
@@ -237,7 +249,7 @@ def load_path(path: Path, progress: Callable[[str], None] = lambda line: None) -
     if not path.is_file():
         raise UsageError(f"{path} is neither a file nor a folder.")
     with Loader() as loader:
-        return FolderListing((_load_entry(loader, path, path.stem),))
+        return FolderListing((load_entry(loader, path, path.stem),))
 
 
 def list_built_in() -> FolderListing:
@@ -255,7 +267,8 @@ def list_saved() -> FolderListing:
     return load_folder(saved.folder()) if saved.folder().is_dir() else FolderListing(())
 
 
-def _load_entry(loader: Loader, path: Path, name: str) -> ProblemEntry:
+def load_entry(loader: Loader, path: Path, name: str) -> ProblemEntry:
+    """Load a file as an entry of a listing; one that cannot be loaded gives the reason."""
     try:
         return ProblemEntry(name, path, loader.load(path))
     except ProblemError as error:

@@ -14,6 +14,7 @@ import pytest
 from cutegen_core import views
 from cutegen_core.cli import main
 from cutegen_core.machine.device import choose_device, detect
+from cutegen_core.problems import library
 from cutegen_core.records.event import SessionState
 from cutegen_core.trajectory.store import Store
 from tests.later import Later
@@ -190,6 +191,23 @@ def test_files_of_the_same_stem_are_both_opened(store: Store, open_page: OpenPag
     page.button(key="step-row-problem-1").click().run()
     assert page.query_params["name"] == "b/model"
     assert "dim = 19" in shown(page)
+
+
+def test_a_changed_file_of_a_folder_alone_is_loaded_again(
+    open_page: OpenPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.py").write_text(f"no {name} problem")
+    (tmp_path / "away.py").symlink_to(tmp_path / "nowhere.py")
+    loaded, load_entry = list[str](), library.load_entry
+    monkeypatch.setattr(library, "load_entry", lambda *given: loaded.append(given[2]) or load_entry(*given))
+    page = open_page("problems", path=tmp_path)
+    assert "0 of 3 loaded" in shown(page.button(key="problems-load").click().run())
+    assert loaded == ["away", "first", "second"]
+    page.run()
+    (tmp_path / "second.py").write_text("another text")
+    page.run()
+    assert loaded == ["away", "first", "second", "second"]
 
 
 def test_a_name_that_is_not_there_is_an_error_and_no_other_problem(store: Store, open_page: OpenPage) -> None:

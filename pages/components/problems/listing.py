@@ -1,14 +1,15 @@
-"""List problems by name or path, and load them once per state of the files."""
+"""List problems by name or path, and load each file once per state of it."""
 
 from __future__ import annotations
 
-import os
+import time
 from pathlib import Path
 
 import streamlit as st
 
+from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.problems import library, saved
-from cutegen_core.problems.library import FolderListing, ProblemEntry
+from cutegen_core.problems.library import FolderListing, Loader, ProblemEntry
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.wording import counted
 from pages.components.access import access
@@ -16,6 +17,7 @@ from pages.components.shared import ui_state
 from pages.components.shared.file_choice import place_of
 
 _AGREED = "paths-agreed"
+_A_MOMENT_S = 0.5
 
 
 def known() -> FolderListing:
@@ -26,7 +28,7 @@ def known() -> FolderListing:
 def own() -> FolderListing:
     """List the problems saved in the workspace, for viewers too."""
     folder = saved.folder()
-    return _load(str(folder), _state(folder)) if folder.is_dir() else FolderListing(())
+    return _load_folder(folder) if folder.is_dir() else FolderListing(())
 
 
 def agree_to(path: str) -> None:
@@ -54,23 +56,42 @@ def load_path(path: str) -> FolderListing:
     """
     access.require_owner()
     place = place_of(path)
-    changed = _state(place)
-    with st.spinner(f"Loading {counted(len(changed), 'file')}, each in its own process …"):
-        return _load(str(place), changed)
+    if place.is_dir():
+        return _load_folder(place)
+    with st.spinner("Loading the file, in a process of its own …"):
+        return FolderListing((_load_alone(str(place), _state(place)),))
 
 
-def _state(place: Path) -> tuple[tuple[bytes, int], ...]:
-    """List every file with the time it was changed: the key that a listing is kept under."""
-    files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
-    return tuple((os.fsencode(f), f.stat().st_mtime_ns) for f in files if f.is_file())
+def _load_folder(folder: Path) -> FolderListing:
+    """Load the files of a folder; say how far it is once that has taken a moment."""
+    files, entries = library.list_files(folder), []
+    begun, shown = time.monotonic(), st.empty()
+    with st.spinner(f"Loading {counted(len(files), 'file')}, each in its own process …"), Loader() as loader:
+        for done, (name, file) in enumerate(files.items()):
+            if time.monotonic() - begun > _A_MOMENT_S:
+                shown.progress(done / len(files), f"{done + 1} of {len(files)}: {show_hidden(file.name)}")
+            entries.append(_load(str(file), _state(file), name, loader))
+    shown.empty()
+    return FolderListing(tuple(entries))
+
+
+def _state(file: Path) -> int:
+    """Return when a file was changed: what an entry is kept under."""
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:  # a link that leads nowhere: its entry says so
+        return 0
+
+
+@st.cache_data(show_spinner=False, max_entries=4096)
+def _load(file: str, changed: int, name: str, _loader: Loader) -> ProblemEntry:
+    return library.load_entry(_loader, Path(file), name)
 
 
 @st.cache_data(show_spinner=False, max_entries=16)
-def _load(place: str, changed: tuple[tuple[bytes, int], ...]) -> FolderListing:
-    path = Path(place)
-    if path.is_dir():
-        return library.load_folder(path)
+def _load_alone(file: str, changed: int) -> ProblemEntry:
+    path = Path(file)
     try:
-        return FolderListing((ProblemEntry(path.stem, path, library.load(place)),))
+        return ProblemEntry(path.stem, path, library.load(file))
     except ProblemError as error:
-        return FolderListing((ProblemEntry(path.stem, path, None, str(error)),))
+        return ProblemEntry(path.stem, path, None, str(error))
