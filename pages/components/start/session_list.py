@@ -29,8 +29,8 @@ def render_sessions(rows: Sequence[SessionRow]) -> None:
 
 
 def facts(row: SessionRow) -> str:
-    """Write state, proposer, steps, best idea and age for a line in a list."""
+    """Write state, proposer, steps, age, origin and best idea, which may be long, for a line in a list."""
     best = f"best: {row.best_idea}" if row.best_idea else "no kernel yet"
     origin = "" if row.origin == "here" else f" · {row.origin}"
     said = f"· {lowered(row.status)} · {row.proposer} · {counted(row.steps, 'step')}"
-    return f"{said} · {best} · {when(row.updated_at)}{origin}"
+    return f"{said} · {when(row.updated_at)}{origin} · {best}"
