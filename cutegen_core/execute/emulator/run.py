@@ -43,6 +43,11 @@ _WAITED = 1.5  # on the clock, so many times the limit: the machine was busy wit
 _GRACE_S = 5.0  # beyond the runner's own limit, for a runner that cannot end itself
 _ORDERS = {"forward": 0, "reverse": 1, "random": 2}
 _ROLES = {"input": 0, "output": 1, "scratch": 2}
+_PTX_TYPES = {
+    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "s64", "int32": "s32",
+    "int16": "s16",
+}  # fmt: skip
+"""Of a tensor map's elements, as a reduction into memory takes them; others are bytes."""
 _WORTH_A_LINE = 1.1  # times as many wavefronts as needed; to find a line takes up to a second
 # The rewriter's typedef of a shared array, as the bounds checker prints it.
 _SHARED_TYPE = re.compile(r"'emu_type_(\w+)' \(aka '([^']+)'\)")
@@ -191,7 +196,8 @@ def _kernel_order(execution: Execution) -> list[str]:
 
 def _format_tensor_map(tensor_map: TensorMap, buffers: dict[str, int]) -> str:
     codes = tensor_map.codes
-    head = (tensor_map.name, buffers[tensor_map.tensor], tensor_map.offset_bytes, ITEMSIZE[tensor_map.dtype])
+    element = (ITEMSIZE[tensor_map.dtype], _PTX_TYPES.get(tensor_map.dtype, "b8"))
+    head = (tensor_map.name, buffers[tensor_map.tensor], tensor_map.offset_bytes, *element)
     lists = (*tensor_map.dims, *tensor_map.strides_bytes, *tensor_map.box)
     words = ("tensormap", *head, codes.swizzle, codes.oob_fill, tensor_map.rank, *lists)
     return " ".join(map(str, words))

@@ -7,7 +7,7 @@
 // matrix unit changes nothing here; the checked run warns of it.
 //
 //   ptx_hopper_barrier.cpp   mbarrier.*, elect.sync, setmaxnreg, mapa, barrier.cluster, fence.proxy
-//   ptx_hopper_copy.cpp      cp.async.bulk.* (tensor maps and plain bytes), st.async, prefetch.tensormap
+//   ptx_hopper_copy.cpp      cp(.reduce).async.bulk.* (tensor maps and plain bytes), st.async, prefetch.tensormap
 //   ptx_hopper_matrix.cpp    wgmma.*
 #pragma once
 #include "ptx_machine.h"

@@ -1,4 +1,5 @@
-// The copy engine: boxes of tensors named by a tensor map (tile mode) and plain runs of bytes, both ways.
+// The copy engine: boxes of tensors named by a tensor map (tile mode) and plain runs of bytes, both ways; on their way to
+// global memory they may be added to what is there, or reduced with it otherwise.
 //
 // A load poisons its destination when it is issued and happens when a thread asks the barrier it reports to; a store
 // happens when its group is waited for. Rows of a box lie one behind the other in shared memory; with a swizzle of
@@ -24,6 +25,8 @@ struct Copy {
   uint32_t bytes;
   uintptr_t barrier;         // of a load
   uint32_t group;            // of a store, 0 while it is not committed
+  Change change;             // of a store that is reduced with what is there; else null
+  uint32_t item;             // its bytes of an element
 };
 
 // Copies under way, in the order of their issue.
@@ -78,6 +81,17 @@ uint8_t* global_row(const TensorMap& map, const int64_t* at) {
   return row;
 }
 
+// Elements that lie one behind the other, in the order of their addresses.
+void reduce(const Copy& copy, uintptr_t to, const uint8_t* from, size_t bytes) {
+  for (size_t at = 0; at < bytes; at += copy.item) {
+    uint64_t value = 0;
+    memcpy(&value, from + at, copy.item);
+    change_at(to + at, copy.item, copy.change, value);
+  }
+}
+
+Access access_to_global(const Copy& copy, bool load) { return load ? Access::READ : copy.change ? Access::ATOMIC : Access::WRITE; }
+
 // One row of the box: `shared` is where it would lie without a swizzle.
 void move_row(const Copy& copy, const int64_t* at, uintptr_t shared, bool load) {
   const TensorMap& map = *copy.map;
@@ -89,12 +103,13 @@ void move_row(const Copy& copy, const int64_t* at, uintptr_t shared, bool load) 
   size_t const item = map.itemsize;
   if (spec.checked && first < last)
     check_access((uintptr_t)row + (size_t)(at[0] + first) * item, (size_t)(last - first) * item,
-                 load ? Access::READ : Access::WRITE, copy.place.pc, copy.place.frame);
+                 access_to_global(copy, load), copy.place.pc, copy.place.frame);
   for (int64_t x = 0; x < (int64_t)map.box[0]; ++x) {
     auto* const here = (uint8_t*)swizzled(shared + (size_t)x * item, map.swizzle);
     bool const there = x >= first && x < last;
     if (load && there) memcpy(here, row + (at[0] + x) * (int64_t)item, item);
     else if (load) fill(map, here);
+    else if (there && copy.change) reduce(copy, (uintptr_t)row + (size_t)(at[0] + x) * item, here, item);
     else if (there) memcpy(row + (at[0] + x) * (int64_t)item, here, item);
   }
 }
@@ -120,7 +135,8 @@ void perform(const Copy& copy, bool load) {
     check_access(copy.shared, copy.bytes, Access::READ, copy.place.pc, copy.place.frame);
   }
   if (copy.map) return move_box(copy, load);
-  if (spec.checked) check_access(copy.global, copy.bytes, load ? Access::READ : Access::WRITE, copy.place.pc, copy.place.frame);
+  if (spec.checked) check_access(copy.global, copy.bytes, access_to_global(copy, load), copy.place.pc, copy.place.frame);
+  if (copy.change) return reduce(copy, copy.global, (const uint8_t*)copy.shared, copy.bytes);
   memcpy((void*)(load ? copy.shared : copy.global), (const void*)(load ? copy.global : copy.shared), copy.bytes);
 }
 
@@ -142,7 +158,7 @@ Copy tensor_copy(const Call& call) {
   if (map.swizzle && map.box[0] * map.itemsize != UNIT << map.swizzle)
     fault(call, "UNSUPPORTED", "tensor-map", map.name, "tensor map %s: the emulator swizzles boxes whose rows are as long as the swizzle (%zu bytes) only",
           map.name, UNIT << map.swizzle);
-  Copy copy = {here(call), call.at->opcode, &map, {}, 0, 0, box_bytes(map), 0, 0};
+  Copy copy = {here(call), call.at->opcode, &map, {}, 0, 0, box_bytes(map), 0, 0, nullptr, map.itemsize};
   for (int i = 0; i < map.rank; ++i) copy.at[i] = call.in<int32_t>(where.parts[1].parts[i]);
   return copy;
 }
@@ -202,8 +218,16 @@ void load_box(const Call& call) { issue_load(call, tensor_copy(call), 2, BOX_ALI
 void load_box_for_all(const Call& call) { issue_for_all(call, tensor_copy(call), 2, 3, BOX_ALIGNMENT); }
 void store_box(const Call& call) { issue_store(call, tensor_copy(call), 1, BOX_ALIGNMENT); }
 
+void reduce_box(const Call& call) {
+  Copy copy = tensor_copy(call);
+  copy.change = change_of(*call.at, copy.map->type);
+  if (!copy.change)
+    fault(call, "UNSUPPORTED", "tensor-map", copy.map->name, "'%s' with tensor map %s of type %s", call.at->opcode, copy.map->name, copy.map->type);
+  issue_store(call, copy, 1, BOX_ALIGNMENT);
+}
+
 Copy plain_copy(const Call& call, int global) {
-  Copy copy = {here(call), call.at->opcode, nullptr, {}, 0, call.generic_address(global), call.in<uint32_t>(2), 0, 0};
+  Copy copy = {here(call), call.at->opcode, nullptr, {}, 0, call.generic_address(global), call.in<uint32_t>(2), 0, 0, nullptr, 0};
   if (copy.bytes % UNIT || copy.global % UNIT)
     fault(call, "MEMORY_ERROR", "misaligned", "", "'%s' of %u bytes: size and addresses must be multiples of 16", call.at->opcode, copy.bytes);
   return copy;
@@ -211,6 +235,13 @@ Copy plain_copy(const Call& call, int global) {
 void load_bytes(const Call& call) { issue_load(call, plain_copy(call, 1), 3, UNIT); }
 void load_bytes_for_all(const Call& call) { issue_for_all(call, plain_copy(call, 1), 3, 4, UNIT); }
 void store_bytes(const Call& call) { issue_store(call, plain_copy(call, 0), 1, UNIT); }
+
+// detail[0]: bytes of an element; [1]: what becomes of it.
+void reduce_bytes(const Call& call) {
+  Copy copy = plain_copy(call, 0);
+  copy.item = (uint32_t)call.at->detail[0], copy.change = (Change)call.at->detail[1];
+  issue_store(call, copy, 1, UNIT);
+}
 
 // -- stores to a block of the cluster -------------------------------------------------------------------------------------------
 
@@ -283,16 +314,22 @@ bool to_shared(const Instruction& i) {
   return i.word_count > from && strncmp(i.words[from], "shared", 6) == 0;
 }
 
+// `dimensions`: the word that names their number ("2d").
+bool names_box(Instruction& i, int dimensions, int operand) {
+  i.detail[0] = i.word_count > dimensions ? i.words[dimensions][0] - '0' : 0;
+  i.detail[1] = operand;
+  for (const char* mode : {"im2col", "im2col_no_offs", "im2col::w", "tile::gather4", "tile::scatter4", "cta_group::1", "cta_group::2"})
+    if (i.has(mode)) return false;
+  if (i.count <= operand || i.operands[operand].kind != Operand::ADDRESS || i.operands[operand].count != 2) return false;
+  const Operand& coordinates = i.operands[operand].parts[1];
+  return coordinates.kind == Operand::VECTOR && coordinates.count == i.detail[0];
+}
+
 Execute decode_tensor(Instruction& i) {
   bool const load = to_shared(i);
-  i.detail[0] = i.word_count > 4 ? i.words[4][0] - '0' : 0;
-  i.detail[1] = load ? 1 : 0;
-  for (const char* mode : {"im2col", "im2col_no_offs", "im2col::w", "tile::gather4", "tile::scatter4", "cta_group::1", "cta_group::2"})
-    if (i.has(mode)) return nullptr;
+  if (!names_box(i, 4, load ? 1 : 0)) return nullptr;
   bool const known = load ? i.has("mbarrier::complete_tx::bytes") && i.count >= 3 : i.has("bulk_group") && i.count >= 2;
-  if (!known || i.operands[i.detail[1]].kind != Operand::ADDRESS || i.operands[i.detail[1]].count != 2) return nullptr;
-  const Operand& coordinates = i.operands[i.detail[1]].parts[1];
-  if (coordinates.kind != Operand::VECTOR || coordinates.count != i.detail[0]) return nullptr;
+  if (!known) return nullptr;
   if (i.has("multicast::cluster")) return load && i.count >= 4 ? load_box_for_all : nullptr;
   return load ? load_box : store_box;
 }
@@ -308,12 +345,20 @@ Execute decode_bulk(Instruction& i) {
   return i.has("bulk_group") && !i.has("cp_mask") ? store_bytes : nullptr;
 }
 
+// Into global memory; into that of another block of the cluster it is not known.
+Execute decode_reduction(Instruction& i) {
+  if (!i.has("bulk_group") || !i.has("global") || !i.has("shared::cta")) return nullptr;
+  if (i.has("tensor")) return names_box(i, 5, 0) && i.count >= 2 ? reduce_box : nullptr;
+  i.detail[0] = type_bits(i.last()) / 8, i.detail[1] = (int64_t)change_of(i, i.last());
+  return i.count >= 3 && i.detail[0] && i.detail[1] ? reduce_bytes : nullptr;
+}
+
 Execute decode_prefetch_map(Instruction& i) { return i.count == 1 && i.operands[0].kind == Operand::ADDRESS ? touch_map : nullptr; }
 
 }  // namespace
 
 void copy_for(Place const& place, RemoteOperation const& one, uintptr_t to) {
-  Copy copy = {place, "", one.map < 0 ? nullptr : &spec.tensor_maps[one.map], {}, to, one.global, one.bytes, 0, 0};
+  Copy copy = {place, "", one.map < 0 ? nullptr : &spec.tensor_maps[one.map], {}, to, one.global, one.bytes, 0, 0, nullptr, 0};
   memcpy(copy.at, one.at, sizeof copy.at);
   perform(copy, true);
 }
@@ -348,6 +393,7 @@ void end_copies() {
   }
 }
 
-const Family copy_family[] = {{"st.async", decode_remote_store}, {"cp.async.bulk", decode_bulk}, {"prefetch.tensormap", decode_prefetch_map}, {}};
+const Family copy_family[] = {{"st.async", decode_remote_store}, {"cp.async.bulk", decode_bulk},
+                              {"cp.reduce.async.bulk", decode_reduction}, {"prefetch.tensormap", decode_prefetch_map}, {}};
 
 }  // namespace runner::ptx::hopper

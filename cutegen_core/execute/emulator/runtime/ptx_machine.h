@@ -149,6 +149,12 @@ bool is_local(const void* address);
 using Together = void (*)(const Call* const* lanes);
 void warp_together(const Call& call, uint32_t mask, Together act);
 
+// ptx_memory.cpp
+// The bits that an atomic operation leaves in memory; `c` is there for compare-and-swap.
+using Change = uint64_t (*)(uint64_t old, uint64_t b, uint64_t c);
+Change change_of(const Instruction& instruction, const char* type);  // by the operation's word; null if it has none for the type
+uint64_t change_at(uintptr_t address, size_t bytes, Change change, uint64_t b, uint64_t c = 0);  // returns what was there
+
 // ptx_async.cpp
 void begin_block();  // no copies under way
 // Calls `then` once the copies (cp.async) the running thread has issued so far have arrived: when it waits for them, or

@@ -87,8 +87,6 @@ Execute decode_store(Instruction& i) { return !i.has("async") && decode_access(i
 
 // -- atom, red ----------------------------------------------------------------------------------------------------------
 
-using Change = uint64_t (*)(uint64_t old, uint64_t b, uint64_t c);
-
 template <class T>
 T number(uint64_t bits) {
   T value;
@@ -126,6 +124,12 @@ uint64_t change_min(uint64_t old, uint64_t b, uint64_t) { return number<T>(b) < 
 template <class T>
 uint64_t change_max(uint64_t old, uint64_t b, uint64_t) { return number<T>(old) < number<T>(b) ? b : old; }
 
+template <class T, bool MIN>
+uint64_t change_extreme(uint64_t old, uint64_t b, uint64_t) {
+  double const x = T{(uint16_t)old}.wide(), y = T{(uint16_t)b}.wide();
+  return x != x || (MIN ? y < x : x < y) ? b : old;
+}
+
 Change sum_of(const char* type) {
   struct Entry { const char* type; Change change; };
   for (Entry const& e : {Entry{"u32", change_add<uint32_t>}, {"s32", change_add<uint32_t>}, {"u64", change_add<uint64_t>},
@@ -135,13 +139,19 @@ Change sum_of(const char* type) {
   return nullptr;
 }
 
-Change change_of(const Instruction& i) {
-  const char* const type = i.last();
-  bool const wide = type_bits(type) == 64, is_signed = type[0] == 's', floating = type[0] == 'f' || strncmp(type, "bf", 2) == 0;
+}  // namespace
+
+Change change_of(const Instruction& i, const char* type) {
+  int const bits = type_bits(type);
+  bool const wide = bits == 64, is_signed = type[0] == 's', floating = type[0] == 'f' || strncmp(type, "bf", 2) == 0;
   if (i.has("add")) return sum_of(type);
   if (i.has("exch")) return exchange;
   if (i.has("cas")) return swap_if_equal;
-  if (floating) return nullptr;
+  if (strcmp(type, "f16") == 0)
+    return i.has("min") ? change_extreme<Half, true> : i.has("max") ? change_extreme<Half, false> : nullptr;
+  if (strcmp(type, "bf16") == 0)
+    return i.has("min") ? change_extreme<Bfloat, true> : i.has("max") ? change_extreme<Bfloat, false> : nullptr;
+  if (floating || bits < 32) return nullptr;
   if (i.has("and")) return change_and;
   if (i.has("or")) return change_or;
   if (i.has("xor")) return change_xor;
@@ -154,10 +164,7 @@ Change change_of(const Instruction& i) {
   return nullptr;
 }
 
-// detail: shared?, bytes, function, elements, first operand of the values (1 for atom, 0 for red).
-uint64_t change_one(const Call& call, uintptr_t address, uint64_t b, uint64_t c) {
-  auto const bytes = (size_t)call.at->detail[1];
-  auto const change = (Change)call.at->detail[2];
+uint64_t change_at(uintptr_t address, size_t bytes, Change change, uint64_t b, uint64_t c) {
   uint64_t old = 0, desired;
   emu_atomic_load((const void*)address, &old, bytes);
   do desired = change(old, b, c);
@@ -165,6 +172,9 @@ uint64_t change_one(const Call& call, uintptr_t address, uint64_t b, uint64_t c)
   return old;
 }
 
+namespace {
+
+// detail: shared?, bytes, function, elements, first operand of the values (1 for atom, 0 for red).
 void update(const Call& call) {
   auto const bytes = (size_t)call.at->detail[1];
   auto const count = (int)call.at->detail[3], first = (int)call.at->detail[4];
@@ -175,7 +185,7 @@ void update(const Call& call) {
     uint64_t b = 0, c = 0;
     call.read(*element(call.at->operands[first + 1], i), &b, bytes);
     if (call.at->has("cas")) call.read(call.at->operands[first + 2], &c, bytes);
-    uint64_t const old = change_one(call, address + bytes * (size_t)i, b, c);
+    uint64_t const old = change_at(address + bytes * (size_t)i, bytes, (Change)call.at->detail[2], b, c);
     if (first) call.write(*element(call.at->operands[0], i), &old, bytes);
   }
 }
@@ -185,7 +195,7 @@ Execute decode_update(Instruction& i) {
   int const bits = type_bits(i.last());
   if (i.has("async") || bits < 16 || bits > 64 || i.count < (returns ? 3 : 2)) return nullptr;
   i.detail[0] = is_shared(i);
-  i.detail[1] = bits / 8, i.detail[2] = (int64_t)change_of(i), i.detail[3] = elements_of(i), i.detail[4] = returns;
+  i.detail[1] = bits / 8, i.detail[2] = (int64_t)change_of(i, i.last()), i.detail[3] = elements_of(i), i.detail[4] = returns;
   i.detail[5] = order_of(i);
   return i.detail[2] ? update : nullptr;
 }

@@ -56,6 +56,7 @@ struct TensorMap {
   uint32_t box[5];
   int swizzle;             // bits: 1, 2, 3 for 32, 64, 128 bytes
   bool fills_nan;
+  char type[8];            // of an element, as PTX writes it: "f32"
 };
 
 // The 128 bytes passed to a kernel.

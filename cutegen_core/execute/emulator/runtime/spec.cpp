@@ -35,13 +35,13 @@ void read_buffer(FILE* file) {
   if (buffer.role != Role::SCRATCH && buffer.fd < 0) refuse("MACHINE_ERROR", "cannot open %s", path);
 }
 
-// NAME BUFFER OFFSET ITEMSIZE SWIZZLE NAN RANK DIMS... STRIDES... BOX...
+// NAME BUFFER OFFSET ITEMSIZE TYPE SWIZZLE NAN RANK DIMS... STRIDES... BOX...
 void read_tensor_map(FILE* file) {
   int const number = spec.tensor_map_count++;
   TensorMap& map = spec.tensor_maps[number];
   int nan = 0;
-  int fields = fscanf(file, "%95s %d %lu %u %d %d %d", map.name, &map.buffer, &map.offset, &map.itemsize, &map.swizzle, &nan, &map.rank);
-  bool right = fields == 7 && map.rank >= 1 && map.rank <= 5 && map.buffer < spec.buffer_count;
+  int fields = fscanf(file, "%95s %d %lu %u %7s %d %d %d", map.name, &map.buffer, &map.offset, &map.itemsize, map.type, &map.swizzle, &nan, &map.rank);
+  bool right = fields == 8 && map.rank >= 1 && map.rank <= 5 && map.buffer < spec.buffer_count;
   for (int i = 0; right && i < map.rank; ++i) right = fscanf(file, "%lu", &map.dims[i]) == 1;
   for (int i = 1; right && i < map.rank; ++i) right = fscanf(file, "%lu", &map.strides[i]) == 1;
   for (int i = 0; right && i < map.rank; ++i) right = fscanf(file, "%u", &map.box[i]) == 1;
