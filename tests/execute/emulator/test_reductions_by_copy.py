@@ -18,7 +18,7 @@ __global__ void begin(float* out, bfloat16_t* halves, int* least) {
   for (int i = threadIdx.x; i < 64; i += blockDim.x) out[i] = 100.0f + i, halves[i] = bfloat16_t(i), least[i] = i;
 }
 
-// Each block adds its number to a box of 4 rows and 8 columns, whose first column is the block's number.
+// Each block adds its number to a box of 4 rows and 8 columns, half of which is the next block's, too.
 __global__ void adds(const __grid_constant__ CUtensorMap to, bfloat16_t* halves, int* least, int mistake) {
   __shared__ alignas(128) float box[4 * 8];
   __shared__ alignas(16) bfloat16_t line[64];
@@ -33,7 +33,7 @@ __global__ void adds(const __grid_constant__ CUtensorMap to, bfloat16_t* halves,
   tma_store_fence();
   __syncwarp();
   if (threadIdx.x == 0) {
-    if (mistake != 1) SM90_TMA_REDUCE_ADD_2D::copy(&to, box, mistake == 2 ? 14 : block, 0);
+    if (mistake != 1) SM90_TMA_REDUCE_ADD_2D::copy(&to, box, mistake == 2 ? 12 : 4 * block, 0);
     asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [%0], [%1], %2;"
                  :: "l"(halves), "r"(at(line)), "r"(int(sizeof line)) : "memory");
     asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.min.s32 [%0], [%1], %2;"
@@ -41,7 +41,7 @@ __global__ void adds(const __grid_constant__ CUtensorMap to, bfloat16_t* halves,
     if (mistake == 5)
       asm volatile("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 "
                    "[%0], [%1], 16, [%2];" :: "r"(at(box)), "r"(at(numbers)), "r"(at(line)) : "memory");
-    if (mistake == 1) SM90_TMA_STORE_2D::copy(&to, box, block, 0);  // overwrites
+    if (mistake == 1) SM90_TMA_STORE_2D::copy(&to, box, 4 * block, 0);  // overwrites
     tma_store_arrive();
     if (mistake != 4) tma_store_wait<0>();
   }
@@ -71,7 +71,7 @@ def test_what_all_blocks_add_is_there(harness: Harness, checked: bool) -> None:
     assert (ran.status, ran.executed.findings) == (Status.PASSED, ()), ran.executed
     want = 100 + np.arange(64, dtype=np.float32).reshape(4, 16)
     for block in range(BLOCKS):
-        want[:, block : block + 8] += block + 1
+        want[:, 4 * block : 4 * block + 8] += block + 1
     np.testing.assert_array_equal(ran.outputs["out"], want)
     np.testing.assert_array_equal(ran.outputs["halves"], np.arange(64) + 3)
     np.testing.assert_array_equal(ran.outputs["least"], np.minimum(np.arange(64), 10))
@@ -81,7 +81,7 @@ def test_only_what_lies_inside_the_tensor_is_added_to(harness: Harness) -> None:
     ran = added(harness, mistake=2)
     assert ran.status is Status.PASSED
     want = 100 + np.arange(64, dtype=np.float32).reshape(4, 16)
-    want[:, 14:] += 6
+    want[:, 12:] += 6
     np.testing.assert_array_equal(ran.outputs["out"], want)
 
 

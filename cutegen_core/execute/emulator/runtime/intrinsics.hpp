@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include "abi.h"
+#include "turns.h"
 
 namespace emu {
 
@@ -50,6 +51,57 @@ inline double normal_quantile(double p) {
   return p < 0.5 ? x : -x;
 }
 
+// y with erf y = x: near zero by Newton steps from the first term of the series.
+inline double inverse_erf(double x) {
+  if (fabs(x) >= 0.5) return copysign(-normal_quantile((1 - fabs(x)) / 2) * 0.70710678118654752440, x);
+  double y = 0.88622692545275801365 * x;
+  for (int step = 0; step < 6; ++step) y -= (erf(y) - x) / (1.12837916709551257390 * exp(-y * y));
+  return y;
+}
+inline double inverse_erfc(double x) {
+  if (x > 0.5 && x < 1.5) return inverse_erf(1 - x);
+  return x < 1 ? -normal_quantile(x / 2) * 0.70710678118654752440 : normal_quantile((2 - x) / 2) * 0.70710678118654752440;
+}
+inline double inverse_normal(double p) {
+  return p > 0.25 && p < 0.75 ? 1.41421356237309504880 * inverse_erf(2 * p - 1) : normal_quantile(p);
+}
+
+// exp(x^2) erfc(x), beyond 25 by its asymptotic series (Abramowitz and Stegun 7.1.23).
+inline double scaled_erfc(double x) {
+  if (!(x > 25)) return exp(x * x) * erfc(x);
+  double const r = 1 / (2 * x * x);
+  return 0.56418958354775628695 / x * (1 - r * (1 - 3 * r * (1 - 5 * r * (1 - 7 * r))));
+}
+
+// Of x half turns, which are reduced without an error.
+inline double sine_of_half_turns(double x) {
+  double const r = remainder(x, 2), near = fabs(r) > 0.5 ? 1 - fabs(r) : fabs(r);
+  return copysign(sin(3.14159265358979323846 * near), r);
+}
+inline double cosine_of_half_turns(double x) { return sin(3.14159265358979323846 * (0.5 - fabs(remainder(x, 2)))); }
+
+// The modified Bessel function of order 0 or 1, by its series, whose terms have one sign (Abramowitz and Stegun 9.6.10).
+inline double bessel_i(int order, double x) {
+  if (fabs(x) > 720) return order ? copysign(INFINITY, x) : INFINITY;
+  double term = order ? x / 2 : 1, sum = term;
+  for (int k = 1; fabs(term) > 1e-17 * fabs(sum); ++k) sum += term *= x * x / 4 / ((double)k * (k + order));
+  return x != x ? x : sum;
+}
+
+// As sine over cosine, both of which are off by 2^-21.
+inline float fast_tangent(float x) {
+  double const angle = hardware_angle(x), cosine = cos(angle), tangent = sin(angle) / cosine;
+  return by_distance((float)tangent, 0x1p-21 * (1 + fabs(tangent)) / fabs(cosine), 4);
+}
+
+// 2 to the power of y log2 x, each of which is approximate: NaN of a negative x, and of 0 and infinity to the power of 0.
+inline float fast_power(float x, float y) {
+  double const logarithm = log2((double)x), power = y * logarithm;
+  double const of_logarithm = x >= 0.5f && x <= 2 ? 0x1p-22 : 0x1p-22 * fabs(logarithm);
+  double const relative = 0.69314718055994530942 * (fabs(y) * of_logarithm + 0x1p-24 * fabs(power)) + 0x1p-22;
+  return power == 0 ? 1 : emu_approximate((float)exp2(power), 0, fmin(relative, 0.99));
+}
+
 // A GPU computes x * (1 / y), whose reciprocal of more than 2^126 is flushed to zero.
 inline float fast_quotient(float x, float y) {
   if (fabsf(y) > 0x1p126f && fabsf(y) < INFINITY) return x * copysignf(0.f, y);
@@ -64,9 +116,9 @@ EMU_UNARY(__exp10f, emu::unless_of_zero(x, powf(10.f, x), 0, 2 + floorf(fabsf(2.
 EMU_UNARY(__logf, x >= 0.5f && x <= 2 ? emu::by_distance(logf(x), 0x1p-21, 0) : emu::by_ulps(logf(x), 3))
 EMU_UNARY(__log2f, x >= 0.5f && x <= 2 ? emu::by_distance(log2f(x), 0x1p-22, 0) : emu::by_ulps(log2f(x), 2))
 EMU_UNARY(__log10f, x >= 0.5f && x <= 2 ? emu::by_distance(log10f(x), 0x1p-24, 0) : emu::by_ulps(log10f(x), 3))
-EMU_UNARY(__sinf, emu::by_distance(sinf(x), 0x1p-21, 0))
-EMU_UNARY(__cosf, emu::unless_of_zero(x, cosf(x), 0x1p-21, 0))
-EMU_UNARY(__tanf, emu::by_ulps(tanf(x), 8))
+EMU_UNARY(__sinf, emu::by_distance((float)sin(hardware_angle(x)), 0x1p-21, 0))
+EMU_UNARY(__cosf, emu::unless_of_zero(x, (float)cos(hardware_angle(x)), 0x1p-21, 0))
+EMU_UNARY(__tanf, emu::fast_tangent(x))
 EMU_UNARY(__tanhf, emu::by_distance(tanhf(x), 0, 0x1p12))
 EMU_UNARY(__saturatef, fminf(fmaxf(x, 0.f), 1.f))
 EMU_UNARY(__frcp_rn, 1.f / x)
@@ -74,13 +126,15 @@ EMU_UNARY(__fsqrt_rn, sqrtf(x))
 EMU_UNARY(__frsqrt_rn, 1.f / sqrtf(x))
 EMU_UNARY(rsqrtf, emu::by_ulps(1.f / sqrtf(x), 2))
 EMU_UNARY(rcbrtf, 1.f / cbrtf(x))
-EMU_UNARY(sinpif, sinf(x * 3.14159265358979323846f))
-EMU_UNARY(cospif, cosf(x * 3.14159265358979323846f))
-EMU_UNARY(erfcxf, expf(x * x) * erfcf(x))
-EMU_UNARY(normcdfinvf, (float)emu::normal_quantile(x))
-EMU_UNARY(erfinvf, (float)(emu::normal_quantile((x + 1.0) / 2) * 0.70710678118654752440))
-EMU_UNARY(erfcinvf, (float)(-emu::normal_quantile(x / 2.0) * 0.70710678118654752440))
-EMU_UNARY(normcdff, 0.5f * erfcf(-x * 0.70710678118654752440f))
+EMU_UNARY(sinpif, (float)emu::sine_of_half_turns(x))
+EMU_UNARY(cospif, (float)emu::cosine_of_half_turns(x))
+EMU_UNARY(erfcxf, (float)emu::scaled_erfc(x))
+EMU_UNARY(normcdfinvf, (float)emu::inverse_normal(x))
+EMU_UNARY(erfinvf, (float)emu::inverse_erf(x))
+EMU_UNARY(erfcinvf, (float)emu::inverse_erfc(x))
+EMU_UNARY(normcdff, (float)(0.5 * erfc(-(double)x * 0.70710678118654752440)))
+EMU_UNARY(cyl_bessel_i0f, (float)emu::bessel_i(0, x))
+EMU_UNARY(cyl_bessel_i1f, (float)emu::bessel_i(1, x))
 #ifndef _GNU_SOURCE
 EMU_UNARY(exp10f, powf(10.f, x))
 #endif
@@ -92,18 +146,24 @@ inline double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440)
 inline double __drcp_rn(double x) { return 1.0 / x; }
 inline double __dsqrt_rn(double x) { return sqrt(x); }
 inline void sincospif(float x, float* s, float* c) { *s = sinpif(x), *c = cospif(x); }
-inline void sincospi(double x, double* s, double* c) { *s = sin(x * 3.14159265358979323846), *c = cos(x * 3.14159265358979323846); }
-inline double sinpi(double x) { return sin(x * 3.14159265358979323846); }
-inline double cospi(double x) { return cos(x * 3.14159265358979323846); }
-inline double erfinv(double x) { return emu::normal_quantile((x + 1) / 2) * 0.70710678118654752440; }
-inline double normcdfinv(double x) { return emu::normal_quantile(x); }
+inline double sinpi(double x) { return emu::sine_of_half_turns(x); }
+inline double cospi(double x) { return emu::cosine_of_half_turns(x); }
+inline void sincospi(double x, double* s, double* c) { *s = sinpi(x), *c = cospi(x); }
+inline double erfinv(double x) { return emu::inverse_erf(x); }
+inline double erfcinv(double x) { return emu::inverse_erfc(x); }
+inline double normcdfinv(double x) { return emu::inverse_normal(x); }
+inline double erfcx(double x) { return emu::scaled_erfc(x); }
+inline double cyl_bessel_i0(double x) { return emu::bessel_i(0, x); }
+inline double cyl_bessel_i1(double x) { return emu::bessel_i(1, x); }
 inline float norm3df(float x, float y, float z) { return (float)sqrt((double)x * x + (double)y * y + (double)z * z); }
-inline float rnorm3df(float x, float y, float z) { return 1.f / norm3df(x, y, z); }
+inline float rnorm3df(float x, float y, float z) { return (float)(1 / sqrt((double)x * x + (double)y * y + (double)z * z)); }
 inline float norm4df(float x, float y, float z, float w) {
   return (float)sqrt((double)x * x + (double)y * y + (double)z * z + (double)w * w);
 }
-inline float rnorm4df(float x, float y, float z, float w) { return 1.f / norm4df(x, y, z, w); }
-inline float rhypotf(float x, float y) { return 1.f / hypotf(x, y); }
+inline float rnorm4df(float x, float y, float z, float w) {
+  return (float)(1 / sqrt((double)x * x + (double)y * y + (double)z * z + (double)w * w));
+}
+inline float rhypotf(float x, float y) { return (float)(1 / hypot((double)x, (double)y)); }
 inline double rhypot(double x, double y) { return 1 / hypot(x, y); }
 inline void __sincosf(float x, float* s, float* c) { *s = __sinf(x), *c = __cosf(x); }
 
@@ -114,7 +174,7 @@ EMU_BINARY(__fmul_rn, x* y)
 EMU_BINARY(__fdiv_rn, x / y)
 EMU_BINARY(__fdividef, emu::fast_quotient(x, y))
 EMU_BINARY(fdividef, x / y)
-EMU_BINARY(__powf, emu::by_ulps(powf(x, y), 2 + fabs(1.173 * 0.7 * y * log2f(x))))
+EMU_BINARY(__powf, emu::fast_power(x, y))
 #undef EMU_BINARY
 inline float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
 inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }

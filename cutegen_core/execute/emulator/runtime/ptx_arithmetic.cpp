@@ -3,6 +3,7 @@
 #include <math.h>
 #include "numbers.h"
 #include "ptx_machine.h"
+#include "turns.h"
 
 namespace runner::ptx {
 namespace {
@@ -185,10 +186,12 @@ using Function = double (*)(double);
 
 double reciprocal(double x) { return 1 / x; }
 double reciprocal_root(double x) { return 1 / sqrt(x); }
+double sine(double x) { return sin(hardware_angle((float)x)); }
+double cosine(double x) { return cos(hardware_angle((float)x)); }
 
 Function function_of(const char* name) {
   struct Entry { const char* name; Function function; };
-  for (Entry const& entry : {Entry{"ex2", exp2}, {"lg2", log2}, {"sin", sin}, {"cos", cos}, {"tanh", tanh}, {"sqrt", sqrt},
+  for (Entry const& entry : {Entry{"ex2", exp2}, {"lg2", log2}, {"sin", sine}, {"cos", cosine}, {"tanh", tanh}, {"sqrt", sqrt},
                              {"rcp", reciprocal}, {"rsqrt", reciprocal_root}})
     if (strcmp(name, entry.name) == 0) return entry.function;
   return nullptr;

@@ -160,6 +160,9 @@ Copy tensor_copy(const Call& call) {
           map.name, UNIT << map.swizzle);
   Copy copy = {here(call), call.at->opcode, &map, {}, 0, 0, box_bytes(map), 0, 0, nullptr, map.itemsize};
   for (int i = 0; i < map.rank; ++i) copy.at[i] = call.in<int32_t>(where.parts[1].parts[i]);
+  if ((int64_t)copy.at[0] * map.itemsize % (int64_t)UNIT)
+    fault(call, "RUNTIME_ERROR", "tensor-map", map.name, "'%s' of a box that begins at element %d of the first dimension of tensor map %s, which is "
+          "no multiple of 16 bytes: a GPU ends the kernel there (illegal instruction)", call.at->opcode, copy.at[0], map.name);
   return copy;
 }
 
