@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 
-from tests.execute.emulator.emulated import kernel
+from cutegen_core.records.launch import LaunchPlan
+from tests.execute.emulator.emulated import kernel, one
+from tests.execute.emulator.on_gpu import run_on_gpu
 from tests.places import DATA
 
 RECORDED = DATA / "functions_h200.npz"
@@ -75,31 +75,16 @@ def _evaluation(name: str) -> str:
     return f"float const r = {function}({'a, b' if name in TWO else 'a'});"
 
 
+def plan() -> LaunchPlan:
+    """Return the launch: a thread for each argument."""
+    return one("functions", (-(-COUNT // 128), 1, 1), 128, "x:float32", "y:float32", "out:float32", COUNT)
+
+
 def record() -> None:
     """Run the kernel on this machine's GPU and keep its results."""
-    from cutegen_core.execute.compiler.compilation import Compiler
-    from cutegen_core.execute.cuda.launching import DeviceTensor, LoadedProgram
-    from cutegen_core.execute.cuda.program import Function, make_program
-    from cutegen_core.kernel.kernel_file import parse
-    from tests.execute.emulator.emulated import one
-    from tests.later import Later
-
-    torch = Later("torch")
-    compiler = Compiler("sm_90a", once=True)
-    made = compiler.compile(parse(source()))
-    compiler.close()
-    assert made.lowered is not None, made.message
     x, y = arguments()
-    given = {"x": torch.tensor(x, device="cuda"), "y": torch.tensor(y, device="cuda")}
-    out = torch.zeros((len(NAMES), COUNT), device="cuda")
-    plan = one("functions", (-(-COUNT // 128), 1, 1), 128, "x:float32", "y:float32", "out:float32", COUNT)
-    functions = {k.kernel: Function(made.lowered[k.kernel], k.signature) for k in made.kernels}
-    places = {n: DeviceTensor(t.data_ptr(), t.nbytes, n == "out") for n, t in {**given, "out": out}.items()}
-    program = LoadedProgram(made.cubin, make_program(plan, functions), [places], {})
-    program.run(torch.cuda.current_stream().cuda_stream, 0)
-    torch.cuda.synchronize()
-    to = os.environ.get("CUTEGEN_RECORD_TO", str(RECORDED))
-    np.savez_compressed(to, names=np.array(NAMES), values=out.cpu().numpy())
+    values = run_on_gpu(source(), plan(), {"x": x, "y": y}, np.zeros((len(NAMES), COUNT), np.float32))
+    np.savez_compressed(RECORDED, names=np.array(NAMES), values=values)
 
 
 if __name__ == "__main__":

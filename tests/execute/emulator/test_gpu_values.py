@@ -1,4 +1,7 @@
-"""CUDA's functions on the emulator against what an H200 computed of the same numbers (`function_table`)."""
+"""CUDA's functions and operations on the emulator against what an H200 computed of the same numbers.
+
+`function_table` and `operation_table` have the numbers, and record what a GPU computes.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from cutegen_core.records.trial import Status
-from tests.execute.emulator.emulated import Harness, one
-from tests.execute.emulator.function_table import COUNT, NAMES, RECORDED, arguments, source
+from tests.execute.emulator import operation_table
+from tests.execute.emulator.emulated import Harness
+from tests.execute.emulator.function_table import COUNT, NAMES, RECORDED, arguments, plan, source
 
 UNITS: Mapping[str, int] = {
     "tanhf": 3, "erfcf": 5, "erfcxf": 7, "erfinvf": 3, "normcdfinvf": 6, "normcdff": 6, "tgammaf": 11,
@@ -22,11 +26,10 @@ NEAR_ZERO = {"lgammaf": 1e-5, "j0f": 5e-6, "j1f": 5e-6, "y0f": 5e-6, "y1f": 5e-6
 def test_a_gpu_computes_what_the_emulator_allows(harness: Harness) -> None:
     """At the upper or lower end of the documented errors, or between them; elsewhere up to a few last places."""
     x, y = arguments()
-    plan = one("functions", (-(-COUNT // 128), 1, 1), 128, "x:float32", "y:float32", "out:float32", COUNT)
     ends = []
     for edge in (-1, 0, 1):
         out = {"out": np.zeros((len(NAMES), COUNT), np.float32)}
-        ran = harness.run(source(), {"x": x, "y": y}, out, plan, edge=edge)
+        ran = harness.run(source(), {"x": x, "y": y}, out, plan(), edge=edge)
         assert ran.status is Status.PASSED, ran.executed
         ends.append(ran.outputs["out"].astype(np.float64))
     with np.load(RECORDED) as kept:
@@ -47,3 +50,27 @@ def _agrees(name: str, low: np.ndarray, exact: np.ndarray, high: np.ndarray, got
         flushed = (np.abs(exact) < 2.0**-126) & (got == 0)
         inside = (got >= np.minimum(low, high) - allowed) & (got <= np.maximum(low, high) + allowed)
         return (got == exact) | (np.isnan(got) & np.isnan(exact)) | (np.isfinite(got) & (inside | flushed))
+
+
+def test_operations_with_one_right_result_have_it(harness: Harness) -> None:
+    operations, given = operation_table.OPERATIONS, operation_table.inputs()
+    out = {"out": np.zeros((len(operations), operation_table.COUNT), np.int64)}
+    ran = harness.run(operation_table.source(), given, out, operation_table.plan())
+    assert ran.status is Status.PASSED, ran.executed
+    with np.load(operation_table.RECORDED) as kept:
+        names = tuple(each.name for each in operations)
+        assert tuple(kept["names"].tolist()) == names, "run python -m tests.execute.emulator.operation_table on a GPU"
+        computed = kept["values"]
+    wrong = []
+    for operation, emulated, got in zip(operations, ran.outputs["out"], computed, strict=True):
+        seen = [_as_numbers(values, operation.kind) for values in (emulated, got)]
+        for i in np.flatnonzero((emulated != got) & ~(np.isnan(seen[0]) & np.isnan(seen[1])))[:4]:
+            of = ", ".join(f"{name[0]} {array[i]}" for name, array in given.items())
+            wrong.append(f"{operation.name} of {of}: {seen[1][i]}, emulated {seen[0][i]}")
+    assert not wrong, wrong
+
+
+def _as_numbers(bits: np.ndarray, kind: str) -> np.ndarray:
+    if kind == "float":
+        return bits.astype(np.uint32).view(np.float32)
+    return bits.view(np.float64) if kind == "double" else bits

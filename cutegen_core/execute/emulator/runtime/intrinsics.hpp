@@ -29,10 +29,10 @@ inline To bits(From value) {
   return result;
 }
 
-// Float to integer as the hardware does it: NaN gives 0, overflow saturates.
+// Float to integer as the hardware does it: overflow saturates; NaN gives 0, or only the highest bit where either has 64 bits.
 template <class To, class From>
 inline To saturate(From value) {
-  if (value != value) return 0;
+  if (value != value) return sizeof(To) == 8 || sizeof(From) == 8 ? (To)(1ull << (8 * sizeof(To) - 1)) : To(0);
   constexpr To low = std::numeric_limits<To>::min(), high = std::numeric_limits<To>::max();
   if (value <= (From)low) return low;
   if (value >= (From)high) return high;
@@ -246,8 +246,8 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
   unsigned long long const all = (unsigned long long)b << 32 | a;
   unsigned r = 0;
   for (int i = 0; i < 4; ++i) {
-    unsigned const s = selector >> (4 * i) & 0xf, byte = (unsigned)(all >> (8 * (s & 7))) & 0xff;
-    r |= (s & 8 ? (byte & 0x80 ? 0xffu : 0u) : byte) << (8 * i);
+    unsigned const byte = (unsigned)(all >> (8 * (selector >> (4 * i) & 7))) & 0xff;
+    r |= byte << (8 * i);
   }
   return r;
 }

@@ -281,10 +281,25 @@ Execute decode_mixed(Instruction& i) {
   return floating ? floating : decode_integer(i);
 }
 
+// x * (1 / y) in `.approx`, whose reciprocal of more than 2^126 is flushed to zero; both forms are right to 2 units.
+void approximate_quotient(const Call& call) {
+  int64_t const flags = call.at->detail[0];
+  float a = call.in<float>(1), b = call.in<float>(2);
+  if (flags & FTZ) a = flushed(a), b = flushed(b);
+  bool const vanishes = call.at->detail[1] && fabsf(b) > 0x1p126f && !isinf(b);
+  call.out(0, finished(vanishes ? a * copysignf(0, b) : emu_approximate(a / b, 0, 0x1p-22), flags));
+}
+
+Execute decode_quotient(Instruction& i) {
+  if (strcmp(i.last(), "f32") != 0 || !(i.has("approx") || i.has("full"))) return decode_mixed<Div>(i);
+  i.detail[0] = flags_of(i), i.detail[1] = i.has("approx");
+  return i.count == 3 ? approximate_quotient : nullptr;
+}
+
 }  // namespace
 
 const Family arithmetic_family[] = {
-    {"add", decode_mixed<Add>}, {"sub", decode_mixed<Sub>}, {"mul", decode_mixed<Mul>}, {"div", decode_mixed<Div>},
+    {"add", decode_mixed<Add>}, {"sub", decode_mixed<Sub>}, {"mul", decode_mixed<Mul>}, {"div", decode_quotient},
     {"fma", decode_arithmetic<Fma>}, {"mad", decode_mixed<Fma>},
     {"min", decode_extreme<false>}, {"max", decode_extreme<true>}, {"abs", decode_sign<true>}, {"neg", decode_sign<false>},
     {"ex2", decode_function}, {"lg2", decode_function}, {"sin", decode_function}, {"cos", decode_function},

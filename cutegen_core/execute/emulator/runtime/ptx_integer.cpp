@@ -45,7 +45,7 @@ EMU_INTEGER(MadLow, (unsigned __int128)ua * ub + uc)
 EMU_INTEGER(MadHigh, (Unsigned<T>)(((W)a * (W)b) >> width) + uc)
 EMU_INTEGER(Sad, uc + (a < b ? ub - ua : ua - ub))
 EMU_INTEGER(Div, b == 0 ? (T)-1 : b == (T)-1 && std::numeric_limits<T>::is_signed ? (T)(0 - ua) : a / b)
-EMU_INTEGER(Rem, b == 0 ? a : b == (T)-1 && std::numeric_limits<T>::is_signed ? 0 : a % b)
+EMU_INTEGER(Rem, b == 0 ? (T)-1 : b == (T)-1 && std::numeric_limits<T>::is_signed ? 0 : a % b)
 EMU_INTEGER(Min, a < b ? a : b)
 EMU_INTEGER(Max, a < b ? b : a)
 EMU_INTEGER(Abs, a < 0 ? 0 - ua : ua)
@@ -63,11 +63,21 @@ void integer(const Call& call) {
   call.out(0, Op::of(call.in<T>(1), count > 2 ? call.in<T>(2) : T{}, count > 3 ? call.in<T>(3) : T{}));
 }
 
+// Of two 16-bit numbers each in a word.
+template <class T, class Op>
+void integer_pair(const Call& call) {
+  int const count = call.at->count;
+  uint32_t const a = call.in<uint32_t>(1), b = count > 2 ? call.in<uint32_t>(2) : 0;
+  auto const low = (uint16_t)Op::of((T)a, (T)b, T{}), high = (uint16_t)Op::of((T)(a >> 16), (T)(b >> 16), T{});
+  call.out(0, (uint32_t)high << 16 | low);
+}
+
 template <class Op>
 Execute by_type(const char* type) {
   bool const is_signed = type[0] == 's';
   if (type[0] != 's' && type[0] != 'u' && type[0] != 'b') return nullptr;
-  switch (type[strlen(type) - 1] == 'x' ? 0 : type_bits(type)) {
+  if (strcmp(type + 1, "16x2") == 0) return is_signed ? integer_pair<int16_t, Op> : integer_pair<uint16_t, Op>;
+  switch (type_bits(type)) {
     case 16: return is_signed ? integer<int16_t, Op> : integer<uint16_t, Op>;
     case 32: return is_signed ? integer<int32_t, Op> : integer<uint32_t, Op>;
     case 64: return is_signed ? integer<int64_t, Op> : integer<uint64_t, Op>;
@@ -235,7 +245,50 @@ void permute(const Call& call) {
   }
   call.out(0, result);
 }
-Execute decode_permute(Instruction& i) { return strcmp(i.opcode, "prmt.b32") == 0 ? permute : nullptr; }
+
+// Where byte i of the result of a mode comes from, of the eight of both words.
+using Source = int (*)(int i, int c);
+void permute_by_mode(const Call& call) {
+  uint64_t const both = (uint64_t)call.in<uint32_t>(2) << 32 | call.in<uint32_t>(1);
+  auto const source = (Source)call.at->detail[0];
+  int const c = (int)(call.in<uint32_t>(3) & 3);
+  uint32_t result = 0;
+  for (int i = 0; i < 4; ++i) result |= ((uint32_t)(both >> 8 * source(i, c)) & 0xFF) << 8 * i;
+  call.out(0, result);
+}
+
+Execute decode_permute(Instruction& i) {
+  if (strcmp(i.opcode, "prmt.b32") == 0) return permute;
+  struct Mode { const char* name; Source source; };
+  for (Mode const& mode : {Mode{"f4e", [](int i, int c) { return i + c; }}, {"b4e", [](int i, int c) { return (c - i) & 7; }},
+                           {"rc8", [](int, int c) { return c; }}, {"ecl", [](int i, int c) { return i > c ? i : c; }},
+                           {"ecr", [](int i, int c) { return i < c ? i : c; }}, {"rc16", [](int i, int c) { return 2 * (c & 1) + (i & 1); }}})
+    if (i.has(mode.name)) return i.detail[0] = (int64_t)mode.source, permute_by_mode;
+  return nullptr;
+}
+
+// detail: whether numbers of bits wrap; they are clamped else.
+uint32_t bits_in(const Call& call, int operand) {
+  auto const n = call.in<uint32_t>(operand);
+  return call.at->detail[0] ? n & 31 : n < 32 ? n : 32;
+}
+void make_mask(const Call& call) {
+  uint64_t const ones = ((uint64_t)1 << bits_in(call, 2)) - 1;
+  call.out(0, (uint32_t)(ones << bits_in(call, 1)));
+}
+template <class T>
+void extend(const Call& call) {
+  uint32_t const unused = 32 - bits_in(call, 2);
+  call.out(0, (uint32_t)(unused == 32 ? 0 : (T)(call.in<uint32_t>(1) << unused) >> unused));
+}
+Execute decode_mask(Instruction& i) {
+  i.detail[0] = i.has("wrap");
+  return i.count == 3 ? make_mask : nullptr;
+}
+Execute decode_extend(Instruction& i) {
+  i.detail[0] = i.has("wrap");
+  return i.count != 3 ? nullptr : i.last()[0] == 's' ? extend<int32_t> : extend<uint32_t>;
+}
 
 // -- small dot products -----------------------------------------------------------------------------------------------
 
@@ -316,6 +369,6 @@ const Family integer_family[] = {
     {"not", decode_logic<Not, NOT>}, {"cnot", decode_simple<LogicalNot>}, {"shl", decode_shift_left},
     {"shr", decode_shift_right}, {"shf", decode_funnel}, {"popc", decode_popc}, {"clz", decode_clz},
     {"brev", decode_brev}, {"bfind", decode_bfind}, {"bfe", decode_extract}, {"bfi", decode_insert},
-    {"lop3", decode_lop3}, {"prmt", decode_permute}, {"dp4a", decode_dot4}, {"dp2a", decode_dot2}, {}};
+    {"lop3", decode_lop3}, {"prmt", decode_permute}, {"bmsk", decode_mask}, {"szext", decode_extend}, {"dp4a", decode_dot4}, {"dp2a", decode_dot2}, {}};
 
 }  // namespace runner::ptx

@@ -6,10 +6,24 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 namespace emu {
 
 enum class Toward { ZERO, DOWN, UP };
+
+// What overflowed to infinity, where rounding keeps it from going there.
+template <class T>
+inline T back_from_infinity(T nearest, Toward way) {
+  bool const inward = way == Toward::ZERO || (way == Toward::DOWN) == (nearest > 0);
+  return inward ? std::copysign(std::numeric_limits<T>::max(), nearest) : nearest;
+}
+
+// A sum that is exactly zero: of numbers that cancel it is -0 only where sums are rounded down.
+template <class T>
+inline T zero_sum(T a, T b, Toward way) {
+  return a == 0 && std::signbit(a) == std::signbit(b) ? a : way == Toward::DOWN ? -T(0) : T(0);
+}
 
 // `nearest` moved, if need be, to the side of the exact result that is asked for; `error`: exact minus nearest.
 template <class T>
@@ -36,11 +50,19 @@ inline double odd_sum(double a, double b) {
 // x, whose error has the sign of `error`, likewise.
 inline double odd(double x, double error) { return error == 0 ? x : odd_sum(x, error > 0 ? std::fabs(x) * 1e-20 : -std::fabs(x) * 1e-20); }
 
-inline float rounded(double exact, Toward way) { return moved((float)exact, exact - (double)(float)exact, way); }
+inline float rounded(double exact, Toward way) {
+  auto const nearest = (float)exact;
+  if (std::isinf(nearest) && !std::isinf(exact)) return back_from_infinity(nearest, way);
+  return moved(nearest, exact - (double)nearest, way);
+}
 
-inline float add(float a, float b, Toward way) { return rounded(odd_sum(a, b), way); }
+inline float sum_of(double a, double b, Toward way) {
+  double const sum = odd_sum(a, b);
+  return sum == 0 ? (float)zero_sum(a, b, way) : rounded(sum, way);
+}
+inline float add(float a, float b, Toward way) { return sum_of(a, b, way); }
 inline float multiply(float a, float b, Toward way) { return rounded((double)a * b, way); }
-inline float multiply_add(float a, float b, float c, Toward way) { return rounded(odd_sum((double)a * b, c), way); }
+inline float multiply_add(float a, float b, float c, Toward way) { return sum_of((double)a * b, c, way); }
 inline float divide(float a, float b, Toward way) {
   double const q = (double)a / b;
   return rounded(std::isinf(q) || q != q ? q : odd(q, std::fma(-q, (double)b, (double)a) * (b < 0 ? -1 : 1)), way);
@@ -52,11 +74,18 @@ inline float root(float a, Toward way) {
 
 inline double add(double a, double b, Toward way) {
   double const sum = a + b, part = sum - a;
+  if (std::isinf(sum) && std::isfinite(a) && std::isfinite(b)) return back_from_infinity(sum, way);
+  if (sum == 0) return zero_sum(a, b, way);
   return moved(sum, (a - (sum - part)) + (b - part), way);
 }
-inline double multiply(double a, double b, Toward way) { return moved(a * b, std::fma(a, b, -(a * b)), way); }
+inline double multiply(double a, double b, Toward way) {
+  double const product = a * b;
+  if (std::isinf(product) && std::isfinite(a) && std::isfinite(b)) return back_from_infinity(product, way);
+  return moved(product, std::fma(a, b, -product), way);
+}
 inline double divide(double a, double b, Toward way) {
   double const q = a / b;
+  if (std::isinf(q) && std::isfinite(a) && b != 0) return back_from_infinity(q, way);
   return moved(q, std::fma(-q, b, a) * (b < 0 ? -1 : 1), way);
 }
 inline double root(double a, Toward way) {
@@ -64,9 +93,9 @@ inline double root(double a, Toward way) {
   return moved(r, std::fma(-r, r, a), way);
 }
 
-template <class T>
-inline float to_float(T x, Toward way) {
-  auto const nearest = (float)x;
+template <class To = float, class T>
+inline To to_float(T x, Toward way) {
+  auto const nearest = (To)x;
   auto const back = (long double)nearest, exact = (long double)x;
   return moved(nearest, exact > back ? 1 : exact < back ? -1 : 0, way);
 }
@@ -91,7 +120,9 @@ inline float to_float(T x, Toward way) {
   inline float __int2float_##SUFFIX(int a) { return emu::to_float(a, emu::Toward::WAY); }                            \
   inline float __uint2float_##SUFFIX(unsigned a) { return emu::to_float(a, emu::Toward::WAY); }                      \
   inline float __ll2float_##SUFFIX(long long a) { return emu::to_float(a, emu::Toward::WAY); }                       \
-  inline float __ull2float_##SUFFIX(unsigned long long a) { return emu::to_float(a, emu::Toward::WAY); }
+  inline float __ull2float_##SUFFIX(unsigned long long a) { return emu::to_float(a, emu::Toward::WAY); }             \
+  inline double __ll2double_##SUFFIX(long long a) { return emu::to_float<double>(a, emu::Toward::WAY); }             \
+  inline double __ull2double_##SUFFIX(unsigned long long a) { return emu::to_float<double>(a, emu::Toward::WAY); }
 EMU_DIRECTED(rz, ZERO)
 EMU_DIRECTED(rd, DOWN)
 EMU_DIRECTED(ru, UP)

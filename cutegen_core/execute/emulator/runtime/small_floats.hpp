@@ -8,7 +8,7 @@ namespace emu {
 
 inline float wide(__half x) { return __half2float(x); }
 inline float wide(__nv_bfloat16 x) { return __bfloat162float(x); }
-inline float relu(float x) { return x < 0.f ? 0.f : x; }
+inline float relu(float x) { return x > 0.f || x != x ? x : 0.f; }
 inline float clamp01(float x) { return fminf(fmaxf(x, 0.f), 1.f); }
 
 template <class T>
