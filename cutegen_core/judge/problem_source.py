@@ -361,14 +361,27 @@ def _places(tree: ast.Module) -> list[ast.FunctionDef | ast.ClassDef]:
 
 
 def _literals(place: ast.AST) -> list[ast.Constant]:
-    """Return the int literals of a function, a class or a value in source order, without those in subscripts."""
-    subscripts = [n.slice for n in ast.walk(place) if isinstance(n, ast.Subscript)]
-    inside_subscript = {id(leaf) for index in subscripts for leaf in ast.walk(index)}
-    found = [
-        n for n in ast.walk(place)
-        if isinstance(n, ast.Constant) and type(n.value) is int and id(n) not in inside_subscript
-    ]  # fmt: skip
+    """Return the int literals of a function, a class or a value in source order.
+
+    Left out are those of subscripts, though not of calls in them (`x[torch.rand(8, 210) < 0.1]`), and the defaults of a
+    model's `forward`, which a plan has no names for.
+    """
+    nodes = list(ast.walk(place))
+    left_out = {id(leaf) for n in nodes if isinstance(n, ast.Subscript) for leaf in _walk_to_calls(n.slice)}
+    if isinstance(place, ast.ClassDef):
+        forwards = [n.args for n in place.body if isinstance(n, ast.FunctionDef) and n.name == "forward"]
+        defaults = [d for given in forwards for d in (*given.defaults, *given.kw_defaults) if d is not None]
+        left_out |= {id(leaf) for default in defaults for leaf in ast.walk(default)}
+    found = [n for n in nodes if isinstance(n, ast.Constant) and type(n.value) is int and id(n) not in left_out]
     return sorted(found, key=lambda n: (n.lineno, n.col_offset))
+
+
+def _walk_to_calls(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and what lies below it, down to calls."""
+    if not isinstance(node, ast.Call):
+        yield node
+        for child in ast.iter_child_nodes(node):
+            yield from _walk_to_calls(child)
 
 
 def _negated(place: ast.AST) -> set[int]:

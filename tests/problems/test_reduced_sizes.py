@@ -195,3 +195,58 @@ def test_of_small_numbers_only_the_batch_of_products_shrinks(loader, tmp_path):
     small = {w.name: w.sizes for w in loader.load(path).workloads if w.role is not WorkloadRole.BENCHMARK}
     assert [small[name].get("batch") for name in ("reduced", "even", "medium")] == [2, 4, 3]
     assert not any({"channels", "taps"} & set(sizes) for sizes in small.values()), small
+
+
+FILE = """import torch
+import torch.nn.functional as F
+class Model(torch.nn.Module):
+    {model}
+def get_inputs():
+    return [{inputs}]
+"""
+
+
+def sizes_of(loader, path, model, inputs):
+    path.write_text(FILE.format(model=model, inputs=inputs))
+    return [w.sizes for w in loader.load(path).workloads if w.role is not WorkloadRole.BENCHMARK]
+
+
+def test_what_is_padded_is_not_cropped_at_small_sizes(loader, tmp_path):
+    forward = "def forward(self, x, y): return F.pad(x, [0, y.shape[1] - 2 * x.shape[1] + x.shape[1]]) + y"
+    found = sizes_of(loader, tmp_path / "file.py", forward, "torch.randn(640, 47), torch.randn(640, 95)")
+    assert found
+    for sizes in found:
+        assert sizes.get("get_inputs#3", 95) >= sizes.get("get_inputs#1", 47), sizes
+
+
+def test_no_size_leaves_a_result_without_elements(loader, tmp_path):
+    forward = "def forward(self, x): return torch.softmax(x.view(x.shape[0], 8, x.shape[1] // 8), -1)"
+    for sizes in sizes_of(loader, tmp_path / "file.py", forward, "torch.randn(4096, 512)"):
+        assert sizes.get("get_inputs#1", 512) >= 8, sizes
+
+
+def test_defaults_of_a_forward_stay(loader, tmp_path):
+    forward = "def forward(self, x, begin: int = 500, *, rows: int = 300): return torch.relu(x[:rows, begin:])"
+    for sizes in sizes_of(loader, tmp_path / "file.py", forward, "torch.randn(512, 640)"):
+        assert not [name for name in sizes if name.startswith("Model#")], sizes
+
+
+MASKED = """import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x.exp()
+def get_inputs():
+    x = torch.rand(800, 640)
+    x[torch.rand(800, 640) < 0.1] = 0
+    return [x]
+"""
+
+
+def test_sizes_of_a_call_in_an_index_shrink(loader, tmp_path):
+    path = tmp_path / "file.py"
+    path.write_text(MASKED)
+    small = [w.sizes for w in loader.load(path).workloads if w.role is WorkloadRole.EMULATOR]
+    assert small
+    for sizes in small:
+        assert sizes["get_inputs#0"] == sizes["get_inputs#2"] < 800, sizes
+        assert sizes["get_inputs#1"] == sizes["get_inputs#3"] < 640, sizes

@@ -27,6 +27,7 @@ from cutegen_core.judge.reference_process.expected import (
     expect,
     find_open_choices,
     is_exact,
+    run_choices,
     run_exact,
     run_rounded,
     run_selected,
@@ -129,6 +130,8 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
         selected = run_selected(drawn.live, drawn.live.tensors) if values in SPECIAL_VALUES else None
         excused = values not in SPECIAL_VALUES and has_own_specials(drawn.live, expected.exact)
         open_ones = find_open_choices(drawn.live, expected)
+        whole = any(not one.is_floating_point() for one in expected.declared)
+        chosen = list(run_choices(drawn.live)) if whole and expected.chooses else []
     except Exception as error:
         raise ProblemError(describe(error, drawn.live.origin)) from error
     if [t.shape for t in rounded] != [t.shape for t in expected.exact]:
@@ -139,7 +142,8 @@ def find_basis(drawn: Drawn, expected: Expected, values: Values, source: str) ->
     bases = []
     for k, (declared, exact) in enumerate(zip(expected.declared, expected.exact, strict=True)):
         if not declared.is_floating_point():
-            doubt = _doubt_choice(drawn.live, values, source) or _doubt_whole(declared, exact, rounded[k])
+            own = [one[k] for one in (expected.declared, rounded, *chosen)]
+            doubt = _doubt_choice(drawn.live, values, source) or _doubt_whole(own, exact)
             bases.append(Basis(None, doubt="" if _has_first(drawn.live, values, source) else doubt))
             continue
         precision = _yardstick(declared, exact, [one[k] for one in (rounded, *again)], scales[k])
@@ -307,8 +311,8 @@ def _choosers(source: str, origin: str) -> Sequence[str] | None:
     return [op for op in known if op in _OF_FIRST or any(word in op for word in _CHOOSERS)] if nodes else None
 
 
-def _doubt_whole(declared: torch.Tensor, exact: torch.Tensor, rounded: torch.Tensor) -> str:
-    same = torch.equal(declared, exact) and torch.equal(rounded, exact)
+def _doubt_whole(own: Sequence[torch.Tensor], exact: torch.Tensor) -> str:
+    same = all(torch.equal(one, exact) for one in own)
     return "" if same else "an output of whole numbers changes with the rounding of the inputs"
 
 

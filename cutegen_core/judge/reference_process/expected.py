@@ -180,6 +180,14 @@ def find_open_choices(live: Live, expected: Expected) -> OpenChoices | None:
     return OpenChoices(f"PyTorch leaves open {what}", tuple(answers))
 
 
+def run_choices(live: Live) -> Iterator[tuple[torch.Tensor, ...]]:
+    """Yield the outputs of the reference in its own dtypes, with the first of equal elements and with the last:
+    what differs in float64 may be equal there."""
+    for last in (False, True):
+        with OtherChoices(last=last):
+            yield run(live, dict(live.tensors))
+
+
 def _is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Return whether outputs differ by no more than the order of a sum does, or a distance that is multiplied."""
     if one.shape != other.shape or not other.is_floating_point():

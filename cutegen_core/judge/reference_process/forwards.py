@@ -18,16 +18,25 @@ class ForwardCall(NamedTuple):
         repeated: the operands that are broadcast: their number and the dimension, from the last.
         extents: those of all of its results, one after the other.
         batches: how many products of matrices it is.
+        cropped: of a pad, the sides that lose elements.
     """
 
     operation: str
     repeated: frozenset[tuple[int, int]]
     extents: tuple[int, ...]
     batches: int = 1
+    cropped: frozenset[int] = frozenset()
 
-    def squeezes_as(self, other: ForwardCall) -> bool:
-        """Return whether both leave out as many dimensions, if they leave out those of one element."""
-        return len(self.extents) == len(other.extents) or not self.operation.startswith("aten.squeeze")
+    def does_as(self, other: ForwardCall) -> bool:
+        """Return whether both are the same operation, which broadcasts here nothing that it does not there, squeezes as
+        many dimensions, and crops the same sides."""
+        squeezes = self.operation.startswith("aten.squeeze")
+        return (
+            self.operation == other.operation
+            and self.repeated <= other.repeated
+            and (not squeezes or len(self.extents) == len(other.extents))
+            and self.cropped == other.cropped
+        )
 
 
 @dataclass(frozen=True)
@@ -64,10 +73,9 @@ class Forward:
     chooses: bool = False
 
     def does_as(self, other: Forward) -> bool:
-        """Return whether both do the same operations, and this one broadcasts nothing that the other does not."""
+        """Return whether both do the same, one operation after the other."""
         return len(self.calls) == len(other.calls) and all(
-            a.operation == b.operation and a.repeated <= b.repeated and a.squeezes_as(b)
-            for a, b in zip(self.calls, other.calls, strict=True)
+            a.does_as(b) for a, b in zip(self.calls, other.calls, strict=True)
         )
 
     def repeats_as(self, other: Forward) -> bool:
@@ -78,6 +86,11 @@ class Forward:
     def extents(self) -> tuple[int, ...]:
         """Return the extents of all results, one after the other."""
         return tuple(extent for call in self.calls for extent in call.extents)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether a result has no elements."""
+        return 0 in self.extents
 
     @property
     def batches(self) -> int:

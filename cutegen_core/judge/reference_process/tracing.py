@@ -137,6 +137,9 @@ _OWN_FLOPS: Mapping[Any, Callable[..., int]] = {
 }
 
 
+_PAD = torch.ops.aten.constant_pad_nd
+
+
 class _ElementCounter(EachOperation):  # type: ignore[no-untyped-call]
     """Adds up the elements of every computed tensor, of which views have none, lists the calls, and notes choices."""
 
@@ -155,7 +158,8 @@ class _ElementCounter(EachOperation):  # type: ignore[no-untyped-call]
             self.elements += sum(one.numel() for one in results)
         extents = tuple(extent for one in results for extent in one.shape)
         repeated = _repeated(func, args, kwargs, result)
-        self.calls.append(ForwardCall(str(func), repeated, extents, _batches(func, results)))
+        cropped = frozenset(k for k, n in enumerate(args[1]) if n < 0) if func.overloadpacket is _PAD else frozenset()
+        self.calls.append(ForwardCall(str(func), repeated, extents, _batches(func, results), cropped))
         if len(self.calls) > _MOST_CALLS:
             raise LongForwardError(
                 f"{self._origin}: its forward does more than {_MOST_CALLS:,} operations, in a loop over a size "
@@ -265,10 +269,13 @@ def _described(error: Exception, origin: str) -> str:
     said = describe(error, origin)
     where = said.partition(": ")[0]
     if isinstance(error, DynamicOutputShapeException):
-        returned = f"the shape of what '{error.func.overloadpacket}' returns"
-        return f"{where}: {returned} depends on a tensor's values; write it with a mask and torch.where"
+        name = str(error.func.overloadpacket)
+        chosen = "what a mask chooses (x[mask], torch.where(mask), nonzero)"
+        returned = f"the shape of {chosen if name == 'aten.nonzero' else f'what {name!r} returns'}"
+        return f"{where}: {returned} depends on a tensor's values; keep all elements: torch.where(mask, x, 0)"
     if isinstance(error, DataDependentOutputException):
-        return f"{where}: a number or a branch depends on a tensor's values; write it with torch.where"
+        asked = "a number or a branch depends on a tensor's values"
+        return f"{where}: {asked}; keep it a tensor (no .item(), float() or int()), and choose by torch.where"
     return said
 
 

@@ -16,7 +16,7 @@ from cutegen_core.machine.device import KNOWN
 from cutegen_core.records.launch import Launch, LaunchPlan, ScalarArgument, TensorArgument, TensorMap, TensorMapArgument
 from cutegen_core.records.problem import Signature, TensorRole
 from cutegen_core.records.trial import Status
-from tests.execute.emulator.emulated import BFLOAT16, Harness, Ran, from_bytes, kernel, line_of, spec, to_bytes
+from tests.execute.emulator.emulated import BFLOAT16, Harness, Ran, from_bytes, kernel, line_of, one, spec, to_bytes
 from tests.places import DATA
 
 BUILDS = pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"])
@@ -414,3 +414,27 @@ def test_a_block_alone_has_no_neighbour_in_its_cluster(harness: Harness, mistake
     ran = copies(harness, mistake=mistake)
     assert (ran.status, ran.finding.kind) == (Status.MEMORY_ERROR, "out-of-bounds")
     assert words in ran.finding.message
+
+
+def test_a_copy_of_no_bytes_is_none(harness: Harness) -> None:
+    source = kernel(
+        "nothing",
+        """#include <cutlass/arch/barrier.h>
+__global__ void nothing(float const* x, float* out) {
+  __shared__ alignas(16) float line[4];
+  __shared__ alignas(8) uint64_t barrier[1];
+  if (threadIdx.x == 0) initialize_barrier(barrier[0], 1);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    set_barrier_transaction_bytes(barrier[0], 0);
+    SM90_BULK_COPY_G2S::copy(x, barrier, line, 0);
+  }
+  wait_barrier(barrier[0], 0);
+  out[threadIdx.x] = x[threadIdx.x];
+}
+""",
+    )
+    x = random(32)
+    ran = harness.run(source, {"x": x}, {"out": np.zeros_like(x)}, one("nothing", 1, 32, "x:float32", "out:float32"))
+    assert (ran.status, ran.executed.findings) == (Status.PASSED, ()), ran.executed
+    np.testing.assert_array_equal(ran.outputs["out"], x)

@@ -235,7 +235,10 @@ Copy plain_copy(const Call& call, int global) {
     fault(call, "MEMORY_ERROR", "misaligned", "", "'%s' of %u bytes: size and addresses must be multiples of 16", call.at->opcode, copy.bytes);
   return copy;
 }
-void load_bytes(const Call& call) { issue_load(call, plain_copy(call, 1), 3, UNIT); }
+void load_bytes(const Call& call) {
+  Copy const copy = plain_copy(call, 1);
+  if (copy.bytes) issue_load(call, copy, 3, UNIT);
+}
 void load_bytes_for_all(const Call& call) { issue_for_all(call, plain_copy(call, 1), 3, 4, UNIT); }
 void store_bytes(const Call& call) { issue_store(call, plain_copy(call, 0), 1, UNIT); }
 

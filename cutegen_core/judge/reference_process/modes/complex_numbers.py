@@ -22,6 +22,8 @@ class Parts(Tensor):
 
     @staticmethod
     def __new__(cls: type[Parts], re: Tensor, im: Tensor) -> Parts:
+        if re.dtype not in _DTYPES:
+            raise NotImplementedError(f"no rule for {re.dtype} numbers of an operation that has none itself, as an FFT")
         made: Parts = Tensor._make_wrapper_subclass(cls, re.shape, dtype=_DTYPES[re.dtype], device=re.device)
         made.re, made.im = re, im
         return made

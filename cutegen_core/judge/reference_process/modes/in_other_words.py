@@ -196,6 +196,7 @@ _DIFFERENT: Mapping[str, Callable[..., Tensor]] = {
 }  # fmt: skip
 """Whose methods have other names, or take their arguments otherwise."""
 _BINS = (torch.bincount, Tensor.bincount)
+_DATA_OF: Callable[..., Tensor] = Tensor.data.__get__  # type: ignore[attr-defined]
 _OTHERWISE: Mapping[Callable[..., object], Callable[..., Tensor | tuple[Tensor, ...] | None]] = {
     functional.embedding_bag: _embedding_bag,
     functional.gaussian_nll_loss: _gaussian_nll_loss,
@@ -203,6 +204,7 @@ _OTHERWISE: Mapping[Callable[..., object], Callable[..., Tensor | tuple[Tensor, 
     **dict.fromkeys((torch.corrcoef, Tensor.corrcoef), _corrcoef),
     **dict.fromkeys(_BINS, _bincount),
     Tensor.fill_diagonal_: _fill_diagonal_,
+    _DATA_OF: Tensor.detach,
     torch.tril_indices: _tril_indices,
     torch.triu_indices: _triu_indices,
     **_on_lists(),

@@ -72,7 +72,7 @@ class OtherChoices(EachOperation):  # type: ignore[no-untyped-call]
         if x.dim() == 0:
             return torch.topk(x, k)
         values, order = self._sort(x, dim, largest)
-        return values.narrow(dim, 0, k), order.narrow(dim, 0, k)
+        return values.narrow(dim, 0, k).contiguous(), order.narrow(dim, 0, k).contiguous()
 
     def _kthvalue(self, x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
         return self._elsewhere(torch.kthvalue(x, k, dim, keepdim), x, dim, keepdim)

@@ -32,6 +32,7 @@ CALLS = {
     "F.max_unpool3d(*F.max_pool3d(x.view(1, 2, 4, 4, 4), 2, return_indices=True), 2)": "max_unpool3d",
     "torch.diagflat(x[0])": "diagflat",
     "torch.linalg.vecdot(x, y)": "linalg_vecdot",
+    "x / x.data.amax()": "data",
     "torch.special.ndtr(x)": "special_ndtr",
     "torch.native_channel_shuffle(x.view(2, 4, 4, 4), 2)": "native_channel_shuffle",
     "torch.norm_except_dim(x, 2, 0)": "norm_except_dim",
@@ -86,6 +87,9 @@ def test_each_is_traced_as_known_operations_that_make_the_same(call: str, named:
     ("call", "named"),
     [
         ("torch.complex(x, y).sqrt().real", "no rule for sqrt of complex numbers"),
+        ("(torch.fft.rfft(x) * torch.complex(x, y)[:, :9]).abs()", "as an FFT"),
+        ("x[x > 0].sum()", "what a mask chooses (x[mask], torch.where(mask), nonzero) depends on a tensor's values"),
+        ("x / x.amax().item()", "keep it a tensor (no .item(), float() or int())"),
         ("(lambda z: (z.mul_(z), z)[1])(torch.complex(x, y)).real", "no rule for mul in place of complex numbers"),
     ],
 )

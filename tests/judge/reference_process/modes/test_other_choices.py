@@ -30,6 +30,7 @@ PLACES = {
     "x.double().nanmedian(0)[1]": (1, 4),
     "x.long().topk(2)[1]": ([6, 1], [6, 4]),
     "x.topk(2)[0]": ([9.0, 7.0], [9.0, 7.0]),
+    "x.repeat(2, 1).topk(2)[0].view(4)": ([9.0, 7.0, 9.0, 7.0], [9.0, 7.0, 9.0, 7.0]),
     "torch.tensor(3.0).topk(1)[1]": (0, 0),
 }
 MODEL = """
@@ -92,6 +93,16 @@ def test_what_depends_on_a_choice_is_found(forward: str, drawn: str, depends: bo
     one = live.instantiate(made(forward, drawn), "here")
     found = expected.find_open_choices(one, expected.expect(one))
     assert (found is not None) == depends
+
+
+def test_what_float32_makes_equal_is_left_open_too() -> None:
+    """In float64 the first is the largest; rounded to float32 all are 1, and the last is as right."""
+    text = made("(x * 1e-9 + 1).topk(1)[1]", "arange(16.0).flip(0)[None]")
+    one = live.instantiate(text, "here")
+    assert [chosen.item() for (chosen,) in expected.run_choices(one)] == [0, 15]
+    drawn = derived.Drawn(one, ())
+    found = derived.find_basis(drawn, expected.expect(one), Values.WIDE, text)
+    assert found == "an output of whole numbers changes with the rounding of the inputs"
 
 
 @pytest.mark.parametrize("values", [Values.CONSTANT, Values.SPARSE])
