@@ -19,7 +19,7 @@ from cutegen_core.propose.llm.model_settings import ModelSettings
 from cutegen_core.records import as_json
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Effort
 from cutegen_core.records.errors import UsageError
-from cutegen_core.records.event import AnsweredBy, Role, SessionState
+from cutegen_core.records.event import AnsweredBy, Outcome, Role, SessionState
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Status
 from cutegen_core.records.wording import CAREFUL, counted
@@ -180,7 +180,8 @@ def _describe_end(step: Step) -> str:
     """Return what a closed step came to, why if it did not pass, and the warnings about its reply."""
     careful = "".join(f"\n  {CAREFUL}{warning}" for warning in views.warnings_of(step))
     if step.status is None:
-        return f"no kernel: {step.note or step.outcome}"
+        further = "further " if step.outcome is Outcome.UNANSWERED and step.number > 1 else ""
+        return f"no {further}kernel: {step.note or step.outcome}"
     several = f", the best of {counted(len(step.alternatives), 'candidate')}" if step.alternatives else ""
     why = step.verdict.message if step.verdict and step.status is not Status.PASSED else ""
     return f"{step.idea}: {step.status} {step.outcome}{several}" + (f"\n  {why}" if why else "") + careful

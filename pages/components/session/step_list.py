@@ -109,6 +109,8 @@ def verdict(row: StepRow) -> str:
 
 
 def _no_idea(row: StepRow) -> str:
+    if row.outcome is Outcome.UNANSWERED:
+        return "no further kernel"
     return "no kernel" if row.outcome else "no kernel yet"
 
 
