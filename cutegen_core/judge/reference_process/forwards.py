@@ -27,6 +27,11 @@ class ForwardCall(NamedTuple):
     batches: int = 1
     cropped: frozenset[int] = frozenset()
 
+    @property
+    def pads(self) -> bool:
+        """Return whether it is a pad."""
+        return self.operation.startswith("aten.constant_pad_nd")
+
     def does_as(self, other: ForwardCall) -> bool:
         """Return whether both are the same operation, which broadcasts here nothing that it does not there, squeezes as
         many dimensions, and crops the same sides."""
@@ -86,6 +91,11 @@ class Forward:
     def extents(self) -> tuple[int, ...]:
         """Return the extents of all results, one after the other."""
         return tuple(extent for call in self.calls for extent in call.extents)
+
+    def cuts_as(self, other: Forward) -> bool:
+        """Return whether both crop the same sides, and this one leaves nothing empty unless the other does."""
+        mine, theirs = ([call.cropped for call in one.calls if call.pads] for one in (self, other))
+        return mine == theirs and (other.is_empty or not self.is_empty)
 
     @property
     def is_empty(self) -> bool:

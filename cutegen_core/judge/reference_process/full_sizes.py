@@ -25,7 +25,7 @@ from math import log2
 
 from cutegen_core.judge import problem_source
 from cutegen_core.judge.problem_source import SizeSlot, SizeValue
-from cutegen_core.judge.reference_process.forwards import Cost
+from cutegen_core.judge.reference_process.forwards import Cost, Forward
 from cutegen_core.judge.reference_process.reduction import SourceProbe
 from cutegen_core.records.errors import ProblemError
 
@@ -81,10 +81,11 @@ class _FullSizeSearch:
         self._source, self._origin, self._probe = source, origin, probe
         self._slots = problem_source.find_size_slots(problem_source.parse(source, origin))
         self._deadline = time.monotonic() + _SECONDS
-        self._costs: dict[str, Cost | None] = {}
+        self._forwards: dict[str, Forward | None] = {}
         places = tuple(_places(self._slots, benchmark))
         names = dict.fromkeys(name for place in places for name, _ in place.where)
         self._benchmark = {**{name: self._slots[name].value for name in names}, **benchmark}
+        self._whole = problem_source.with_sizes(source, self._slots, self._benchmark)
         self._places = tuple(self._tie([p for p in places if p.where[0][0] in varied]))
 
     def ladders(self) -> tuple[tuple[SizedRun, ...], ...]:
@@ -174,12 +175,17 @@ class _FullSizeSearch:
         return SizedRun(sizes, cost, changed)
 
     def _find_cost(self, text: str) -> Cost | None:
-        if text not in self._costs:
+        """Return the cost; None where the reference does not run, or cuts off what it keeps at its benchmark."""
+        known, own = self._find_forward(text), self._find_forward(self._whole)
+        return known.cost if known and (own is None or known.cuts_as(own)) else None
+
+    def _find_forward(self, text: str) -> Forward | None:
+        if text not in self._forwards:
             try:
-                self._costs[text] = self._probe.forward(text, self._origin).cost
+                self._forwards[text] = self._probe.forward(text, self._origin)
             except ProblemError:
-                self._costs[text] = None
-        return self._costs[text]
+                self._forwards[text] = None
+        return self._forwards[text]
 
 
 def _number(sizes: Sizes, place: _FullSizePlace) -> int:

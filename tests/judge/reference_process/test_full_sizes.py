@@ -1,12 +1,13 @@
 """Sizes near the benchmark's: what stays, what shrinks, and that nothing beyond the budget is chosen."""
 
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
 import pytest
 
 from cutegen_core.judge.problem_source import find_size_slots, parse
-from cutegen_core.judge.reference_process.forwards import Cost, Forward
+from cutegen_core.judge.reference_process.forwards import Cost, Forward, ForwardCall
 from cutegen_core.judge.reference_process.full_sizes import BUDGET, find_full_sizes
 from cutegen_core.records.errors import ProblemError
 
@@ -55,6 +56,20 @@ def test_each_of_two_sizes_is_the_benchmarks_in_one_run():
     ladders = found("A = 4096\nB = 16384\n")
     assert [ladder[0].changed for ladder in ladders] == [("B",), ("A",)]
     assert [ladder[0].sizes for ladder in ladders] == [{"A": 4096, "B": 1024}, {"A": 256, "B": 16384}]
+
+
+def test_no_run_crops_what_the_benchmark_pads():
+    class Pads(Probe):
+        def forward(self, source, origin):
+            sizes = {}
+            exec(source, sizes)
+            cropped = frozenset({1}) if sizes["B"] < 2 * sizes["A"] else frozenset()
+            pad = ForwardCall("aten.constant_pad_nd.default", frozenset(), (sizes["B"],), cropped=cropped)
+            return replace(super().forward(source, origin), calls=(pad,))
+
+    ladders = found("A = 4096\nB = 16384\n", Pads())
+    assert ladders
+    assert all(run.sizes["B"] >= 2 * run.sizes["A"] for ladder in ladders for run in ladder)
 
 
 def test_equal_numbers_that_only_fit_together_change_together():
