@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 import sqlite3
 import sys
 from dataclasses import replace
@@ -199,15 +200,16 @@ def test_a_changed_file_of_a_folder_alone_is_loaded_again(
     for name in ("first", "second"):
         (tmp_path / f"{name}.py").write_text(f"no {name} problem")
     (tmp_path / "away.py").symlink_to(tmp_path / "nowhere.py")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/named\xff.py")).write_text("no problem with such a name")
     loaded, load_entry = list[str](), library.load_entry
     monkeypatch.setattr(library, "load_entry", lambda *given: loaded.append(given[2]) or load_entry(*given))
     page = open_page("problems", path=tmp_path)
-    assert "0 of 3 loaded" in shown(page.button(key="problems-load").click().run())
-    assert loaded == ["away", "first", "second"]
+    assert "0 of 4 loaded" in shown(page.button(key="problems-load").click().run())
+    assert loaded == ["away", "first", "named\udcff", "second"]
     page.run()
     (tmp_path / "second.py").write_text("another text")
     page.run()
-    assert loaded == ["away", "first", "second", "second"]
+    assert loaded == ["away", "first", "named\udcff", "second", "second"]
 
 
 def test_a_name_that_is_not_there_is_an_error_and_no_other_problem(store: Store, open_page: OpenPage) -> None:

@@ -450,11 +450,6 @@ class _Search:
         tried = self._forward(sizes)
         return tried.batches if tried else 0
 
-    def _is_empty_itself(self) -> bool:
-        """Return whether a result has no elements at the file's own sizes, too, as far as that is known."""
-        own = self._tried.get(self._text({}))
-        return isinstance(own, Forward) and own.is_empty
-
     def _forward(self, sizes: Mapping[str, SizeValue]) -> Forward | None:
         """Return what is known of the file there."""
         tried = self._tried[self._text(sizes)]
@@ -513,7 +508,7 @@ class _Search:
         known = self._tried[text]
         if isinstance(known, ProblemError):
             raise known
-        if sizes and known.is_empty and not self._is_empty_itself():
+        if sizes and known.is_empty and not ((own := self._forward({})) and own.is_empty):
             raise ProblemError(f"{self._origin}: computes something without elements there.")
         if sizes and (self._cheapest is None or known.cost.total < self._cheapest[0].total):
             self._cheapest = known.cost, sizes

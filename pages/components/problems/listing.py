@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
@@ -70,7 +72,7 @@ def _load_folder(folder: Path) -> FolderListing:
         for done, (name, file) in enumerate(files.items()):
             if time.monotonic() - begun > _A_MOMENT_S:
                 shown.progress(done / len(files), f"{done + 1} of {len(files)}: {show_hidden(file.name)}")
-            entries.append(_load(str(file), _state(file), name, loader))
+            entries.append(replace(_load(os.fsencode(file), _state(file), loader), name=name))
     shown.empty()
     return FolderListing(tuple(entries))
 
@@ -84,8 +86,9 @@ def _state(file: Path) -> int:
 
 
 @st.cache_data(show_spinner=False, max_entries=4096)
-def _load(file: str, changed: int, name: str, _loader: Loader) -> ProblemEntry:
-    return library.load_entry(_loader, Path(file), name)
+def _load(file: bytes, changed: int, _loader: Loader) -> ProblemEntry:
+    path = Path(os.fsdecode(file))  # the name of a file need not be text
+    return library.load_entry(_loader, path, path.stem)
 
 
 @st.cache_data(show_spinner=False, max_entries=16)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 
@@ -23,6 +24,14 @@ NEAR_ZERO = {"lgammaf": 1e-5, "j0f": 5e-6, "j1f": 5e-6, "y0f": 5e-6, "y1f": 5e-6
 """Of functions that lose digits at their zeros: how far they may be off, relative to numbers above one."""
 
 
+def recorded(path: Path, names: tuple[str, ...]) -> np.ndarray:
+    """Return what a GPU computed, a row for each name."""
+    with np.load(path) as kept:
+        assert tuple(kept["names"].tolist()) == names, f"record {path.name} on a GPU (docs/testing.md)"
+        values: np.ndarray = kept["values"]
+    return values
+
+
 def test_a_gpu_computes_what_the_emulator_allows(harness: Harness) -> None:
     """At the upper or lower end of the documented errors, or between them; elsewhere up to a few last places."""
     x, y = arguments()
@@ -32,11 +41,8 @@ def test_a_gpu_computes_what_the_emulator_allows(harness: Harness) -> None:
         ran = harness.run(source(), {"x": x, "y": y}, out, plan(), edge=edge)
         assert ran.status is Status.PASSED, ran.executed
         ends.append(ran.outputs["out"].astype(np.float64))
-    with np.load(RECORDED) as kept:
-        assert tuple(kept["names"].tolist()) == NAMES, "run python -m tests.execute.emulator.function_table on a GPU"
-        computed = kept["values"]
     wrong = list[str]()
-    for name, low, exact, high, got in zip(NAMES, *ends, computed, strict=True):
+    for name, low, exact, high, got in zip(NAMES, *ends, recorded(RECORDED, NAMES), strict=True):
         for i in np.flatnonzero(~_agrees(name, low, exact, high, got))[:4]:
             wrong.append(f"{name} of ({x[i]}, {y[i]}): {got[i]}, emulated {exact[i]}")
     assert not wrong, wrong
@@ -53,14 +59,11 @@ def _agrees(name: str, low: np.ndarray, exact: np.ndarray, high: np.ndarray, got
 
 
 def test_operations_with_one_right_result_have_it(harness: Harness) -> None:
-    operations, given = operation_table.OPERATIONS, operation_table.inputs()
+    operations, given = operation_table.OPERATIONS, operation_table.arguments()
     out = {"out": np.zeros((len(operations), operation_table.COUNT), np.int64)}
     ran = harness.run(operation_table.source(), given, out, operation_table.plan())
     assert ran.status is Status.PASSED, ran.executed
-    with np.load(operation_table.RECORDED) as kept:
-        names = tuple(each.name for each in operations)
-        assert tuple(kept["names"].tolist()) == names, "run python -m tests.execute.emulator.operation_table on a GPU"
-        computed = kept["values"]
+    computed = recorded(operation_table.RECORDED, tuple(each.name for each in operations))
     wrong = []
     for operation, emulated, got in zip(operations, ran.outputs["out"], computed, strict=True):
         seen = [_as_numbers(values, operation.kind) for values in (emulated, got)]

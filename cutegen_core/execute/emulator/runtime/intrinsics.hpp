@@ -80,6 +80,8 @@ inline double sine_of_half_turns(double x) {
 }
 inline double cosine_of_half_turns(double x) { return sin(3.14159265358979323846 * (0.5 - fabs(remainder(x, 2)))); }
 
+inline double norm(double x, double y, double z, double w) { return sqrt(x * x + y * y + z * z + w * w); }
+
 // The modified Bessel function of order 0 or 1, by its series, whose terms have one sign (Abramowitz and Stegun 9.6.10).
 inline double bessel_i(int order, double x) {
   if (fabs(x) > 720) return order ? copysign(INFINITY, x) : INFINITY;
@@ -132,7 +134,6 @@ EMU_UNARY(erfcxf, (float)emu::scaled_erfc(x))
 EMU_UNARY(normcdfinvf, (float)emu::inverse_normal(x))
 EMU_UNARY(erfinvf, (float)emu::inverse_erf(x))
 EMU_UNARY(erfcinvf, (float)emu::inverse_erfc(x))
-EMU_UNARY(normcdff, (float)(0.5 * erfc(-(double)x * 0.70710678118654752440)))
 EMU_UNARY(cyl_bessel_i0f, (float)emu::bessel_i(0, x))
 EMU_UNARY(cyl_bessel_i1f, (float)emu::bessel_i(1, x))
 #ifndef _GNU_SOURCE
@@ -143,6 +144,7 @@ inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 inline float rsqrt(float x) { return rsqrtf(x); }
 inline double rcbrt(double x) { return 1.0 / cbrt(x); }
 inline double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
+inline float normcdff(float x) { return (float)normcdf((double)x); }
 inline double __drcp_rn(double x) { return 1.0 / x; }
 inline double __dsqrt_rn(double x) { return sqrt(x); }
 inline void sincospif(float x, float* s, float* c) { *s = sinpif(x), *c = cospif(x); }
@@ -155,14 +157,10 @@ inline double normcdfinv(double x) { return emu::inverse_normal(x); }
 inline double erfcx(double x) { return emu::scaled_erfc(x); }
 inline double cyl_bessel_i0(double x) { return emu::bessel_i(0, x); }
 inline double cyl_bessel_i1(double x) { return emu::bessel_i(1, x); }
-inline float norm3df(float x, float y, float z) { return (float)sqrt((double)x * x + (double)y * y + (double)z * z); }
-inline float rnorm3df(float x, float y, float z) { return (float)(1 / sqrt((double)x * x + (double)y * y + (double)z * z)); }
-inline float norm4df(float x, float y, float z, float w) {
-  return (float)sqrt((double)x * x + (double)y * y + (double)z * z + (double)w * w);
-}
-inline float rnorm4df(float x, float y, float z, float w) {
-  return (float)(1 / sqrt((double)x * x + (double)y * y + (double)z * z + (double)w * w));
-}
+inline float norm3df(float x, float y, float z) { return (float)emu::norm(x, y, z, 0); }
+inline float rnorm3df(float x, float y, float z) { return (float)(1 / emu::norm(x, y, z, 0)); }
+inline float norm4df(float x, float y, float z, float w) { return (float)emu::norm(x, y, z, w); }
+inline float rnorm4df(float x, float y, float z, float w) { return (float)(1 / emu::norm(x, y, z, w)); }
 inline float rhypotf(float x, float y) { return (float)(1 / hypot((double)x, (double)y)); }
 inline double rhypot(double x, double y) { return 1 / hypot(x, y); }
 inline void __sincosf(float x, float* s, float* c) { *s = __sinf(x), *c = __cosf(x); }
