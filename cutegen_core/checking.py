@@ -47,6 +47,14 @@ class Narrator(SilentWatch):
             print(line, file=sys.stderr)
 
 
+class SweepNarrator(Narrator):
+    """Prints what a sweep does on stderr."""
+
+    def say(self, text: str) -> None:
+        if not self._quiet:
+            print(text, file=sys.stderr)
+
+
 def check(request: CheckRequest, evaluator_of: Callable[[Problem], Evaluator], watch: Watch) -> Trial:
     """Take the kernel through the stages.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import signal
 import sqlite3
 import sys
@@ -26,6 +27,7 @@ from cutegen_core.records.errors import CutegenError
 _LONGEST_MESSAGE, _LONGEST_NAME = 500, 200
 _OPTIONS = {
     "machine_options": ("app", "doctor"), "kernel_options": ("problems", "import-kernel"), "checking": ("check",),
+    "tuning": ("tune",),
     "refining_options": ("run", "twin", "resume", "replay"), "bench_options": ("bench",), "listing": ("sessions",),
     "session_options": ("show", "import", "export"), "gnn_options": ("gnn",),
 }  # fmt: skip
@@ -54,8 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser(given[0] if given else "").parse_args(given)
     command: Command = arguments.command
     try:
-        return command(arguments)
+        done = command(arguments)
+        sys.stdout.flush()
+        return done
     except BrokenPipeError:
+        _drop_output()
         return 2
     except CutegenError as error:
         return _fail(arguments, str(error))
@@ -65,8 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         where = f"{str(error.filename)[:_LONGEST_NAME]}: " if error.filename else ""
         return _fail(arguments, f"{where}{error.strerror or error}")
     except KeyboardInterrupt:
-        print("interrupted; `cutegen sessions` shows the state of a session", file=sys.stderr)
-        return 2
+        return _fail(arguments, "interrupted; `cutegen sessions` shows the state of a session")
 
 
 def _end_as_by_ctrl_c() -> None:
@@ -78,10 +82,20 @@ def _end_as_by_ctrl_c() -> None:
 
 def _fail(arguments: argparse.Namespace, what: str) -> int:
     """Say what went wrong, as JSON too where that was asked for."""
-    if getattr(arguments, "json", False):
-        print(json.dumps({"error": what}))
+    try:
+        if getattr(arguments, "json", False):
+            print(json.dumps({"error": what}))
+        sys.stdout.flush()
+    except OSError:  # the output itself may be what failed
+        _drop_output()
     print(f"cutegen: {show_hidden(what)}", file=sys.stderr)
     return 2
+
+
+def _drop_output() -> None:
+    """Let the rest of the output go nowhere: Python would write it at its end, and fail again."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def command_names() -> tuple[str, ...]:

@@ -8,12 +8,14 @@ import streamlit as st
 
 from pages.components.bench import form, listing, run
 from pages.components.shared import address, data
-from pages.components.shared.texts import heading
+from pages.components.shared.texts import heading, note, show_hidden
 
 store = data.store()
 if bench := address.get("bench"):
-    run.render_bench(store, bench)
-    st.stop()
+    if run.is_known(store, bench):
+        run.render_bench(store, bench)
+        st.stop()
+    note("error", f"There is no bench “{show_hidden(bench)}” in this workspace. These are the ones there are.")
 settings, earlier = st.columns([3, 2], gap="medium")
 with settings, st.container(border=True):
     heading("New bench")

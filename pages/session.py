@@ -53,7 +53,7 @@ store = data.store()
 session = st.query_params.get("id", "")
 if not session:
     note("info", "No session selected. Choose one below, or start a new one.")
-    render_sessions(views.session_rows(store))
+    render_sessions(views.session_rows(store), views.bench_sessions(store))
     st.page_link(places.start(), label="Go to the start page")
     st.stop()
 ticket = answers.unanswered(session)

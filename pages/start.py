@@ -38,7 +38,7 @@ with ways:
         imported.render_import(store)
     with st.container(border=True):
         heading(f"Continue a session · {len(rows)}")
-        render_sessions(rows)
+        render_sessions(rows, views.bench_sessions(store))
         for session, why in views.unreadable_sessions(store).items():
             note("error", f"Session {session} cannot be read: {why}")
 if not first_run:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from cutegen_core import cli, engine, views
+from cutegen_core.kernel import kernel_file
 from cutegen_core.propose.llm import model_settings
 from cutegen_core.records.event import SessionState
 from cutegen_core.trajectory.store import Store
@@ -393,3 +395,31 @@ def test_the_process_becomes_the_server(monkeypatch, tmp_path):
     ((program, arguments),) = become
     assert (program, arguments[:4]) == (sys.executable, [sys.executable, "-m", "streamlit", "run"])
     assert Path(arguments[4]).name == "app.py"
+
+
+@pytest.mark.parametrize("arguments", [["problems"], ["problems", "--json"], ["sessions", "--json"]])
+def test_an_output_that_cannot_be_written_is_said_in_one_line(workspace_home, arguments):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "cutegen_core.cli", *arguments], stdout=full, stderr=subprocess.PIPE, text=True,
+            check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (2, "cutegen: No space left on device\n")
+
+
+def test_a_kernel_file_is_tuned_from_the_shell(here, tmp_path):
+    tuned = tmp_path / "tuned.cu"
+    found = here("tune", RELU, "--problem", few_runs_file("relu", tmp_path), "-o", tuned)
+    chosen = found["sweep"]["rows"][found["sweep"]["chosen"]]
+    assert chosen["status"] == "PASSED"
+    assert tuned.read_text() == found["source"]
+    assert kernel_file.parse(found["source"]).defaults() == chosen["params"]
+
+
+def test_what_cannot_be_tuned_says_why(workspace_home, tmp_path, capsys):
+    fixed = tmp_path / "fixed.cu"
+    fixed.write_text(re.sub(r", values = \[[^]]*\]", "", Path(RELU).read_text()))
+    assert cli.main(["tune", str(fixed), "--problem", "relu"]) == 2
+    assert "has nothing to tune" in capsys.readouterr().err
+    assert cli.main(["tune", str(RELU), "--problem", "relu", "-o", str(tmp_path / "none" / "x.cu")]) == 2
+    assert "there is no such folder" in capsys.readouterr().err

@@ -6,16 +6,17 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from cutegen_core import engine, views
 from cutegen_core.commands.effort import read_effort
 from cutegen_core.execute.executors.choice import make_executor
 from cutegen_core.printing import print_json
 from cutegen_core.problems import sets
-from cutegen_core.propose import registry
 from cutegen_core.records.bench import BenchSettings
 from cutegen_core.records.errors import MachineError, UsageError
 from cutegen_core.records.job import Job, JobKind, JobState
+from cutegen_core.records.wording import lowered
 from cutegen_core.session import start
 from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
@@ -26,15 +27,21 @@ _POLL_S = 0.2
 def bench(arguments: argparse.Namespace) -> int:
     """Run a bench to its end; exit code 0 if every problem has a kernel that passed."""
     store = Store()
-    job = _go_on(store, arguments.go_on) if arguments.go_on else _create(store, arguments)
+    earlier = jobs.find(store, arguments.against, JobKind.BENCH) if arguments.against else ""
+    job = _go_on(store, arguments) if arguments.go_on else _create(store, arguments)
     _follow(store, job, quiet=arguments.json)
     lines = views.bench_lines(store, job)
     figures = views.bench_figures(lines)
+    changes = views.compare_benches(views.bench_lines(store, earlier), lines) if earlier else []
     if arguments.json:
         plain = [line._asdict() for line in lines]
-        print_json({"bench": job, "problems": plain, "figures": figures._asdict() if figures else None})
+        against = {"bench": earlier, "changes": [change._asdict() for change in changes]} if earlier else None
+        print_json({
+            "bench": job, "problems": plain, "figures": figures._asdict() if figures else None, "against": against,
+        })  # fmt: skip
     else:
-        print(*_table(lines), *views.bench_words(lines), *_against(store, lines, arguments), sep="\n")
+        compared = [f"compared with bench {earlier}:", *(map(_changed, changes) if changes else ["  nothing changed"])]
+        print(*_table(lines), *views.bench_words(lines), *(compared if earlier else ()), sep="\n")
     return 0 if figures and figures.passed == figures.problems else 1
 
 
@@ -44,17 +51,19 @@ def _create(store: Store, arguments: argparse.Namespace) -> str:
     problems = sets.resolve(arguments.set, arguments.checkout)
     if arguments.executor:
         make_executor(arguments.executor)
-    registry.check(arguments.strategy, arguments.proposer, {})
+    named = arguments.set if arguments.set in sets.SETS else str(Path(arguments.set).expanduser().absolute())
     settings = BenchSettings(
-        arguments.set, problems, arguments.proposer, arguments.strategy, arguments.executor, arguments.arch or "",
+        named, problems, arguments.proposer, arguments.strategy, arguments.executor, arguments.arch or "",
         arguments.max_steps, arguments.model, arguments.budget_tokens, arguments.at_once, arguments.tune,
         effort=read_effort(arguments),
     )  # fmt: skip
     return start.create_bench(store, settings)
 
 
-def _go_on(store: Store, prefix: str) -> str:
-    job = jobs.find(store, prefix, JobKind.BENCH)
+def _go_on(store: Store, arguments: argparse.Namespace) -> str:
+    if arguments.set:
+        raise UsageError("a bench goes on with its own set and settings: leave out --set, or leave out --go-on")
+    job = jobs.find(store, arguments.go_on, JobKind.BENCH)
     if jobs.get(store, job).is_over and not jobs.put_back(store, job):
         raise UsageError(f"bench {job} is done; `cutegen bench --set ...` begins another")
     return job
@@ -74,8 +83,8 @@ def _follow(store: Store, job: str, *, quiet: bool) -> None:
         print(f"stopped; `cutegen bench --go-on {job}` goes on with it", file=sys.stderr)
         raise
     if ended.state is not JobState.DONE:
-        why = ended.error or "no reason was given"
-        raise MachineError(f"bench {job} is {ended.state}: {why}. Go on: --go-on {job}")
+        why = (ended.error or "no reason was given").removesuffix(".")
+        raise MachineError(f"bench {job} was {lowered(ended.state)}: {why}. Go on: --go-on {job}")
 
 
 def _wait(store: Store, job: str, *, quiet: bool) -> Job:
@@ -106,15 +115,6 @@ def _row(line: views.BenchLine) -> str:
     ratios = (line.speedups.get(name) for name in views.BASELINES)
     ratio = " ".join(f"{value:12.2f}x" if value else f"{'-':>13}" for value in ratios)
     return f"{line.problem[:46]:46} {line.outcome:24} {line.seconds:5.0f} {times} {reached} {ratio} {line.why}".rstrip()
-
-
-def _against(store: Store, lines: Sequence[views.BenchLine], arguments: argparse.Namespace) -> list[str]:
-    """Return what differs from an earlier bench, if one was named."""
-    if not arguments.against:
-        return []
-    earlier = jobs.find(store, arguments.against, JobKind.BENCH)
-    found = views.compare_benches(views.bench_lines(store, earlier), lines)
-    return [f"compared with bench {earlier}:", *(map(_changed, found) if found else ["  nothing changed"])]
 
 
 def _changed(change: views.BenchChange) -> str:

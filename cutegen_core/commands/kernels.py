@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import repeat
 from pathlib import Path
 
-from cutegen_core.commands.checking import read_kernel
+from cutegen_core.commands.standalone import read_kernel
 from cutegen_core.kernel.kernel_file import decode
 from cutegen_core.printing import print_json, problem_json
 from cutegen_core.problems import library

@@ -8,6 +8,7 @@ import sys
 
 from cutegen_core.commands.arguments import Subcommands, add_command
 from cutegen_core.records import as_json
+from cutegen_core.records.wording import counted
 from cutegen_core.trajectory.read import every_summary
 from cutegen_core.trajectory.store import Store
 from cutegen_core.trajectory.summaries import SessionRow, SessionSummary
@@ -26,5 +27,6 @@ def list_sessions(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps([as_json.to_plain(row._asdict()) for row in rows]))
     for row in () if arguments.json else rows:
-        print(f"{row.id}  {row.status:16} {row.problem:24} {row.proposer:10} {row.steps} steps  {row.best_idea}")
+        steps = counted(row.steps, "step")
+        print(f"{row.id}  {row.status:16} {row.problem:24} {row.proposer:10} {steps}  {row.best_idea}")
     return 0

@@ -114,6 +114,8 @@ class _Sweep:
         ready = {str(i): point for i, point in built.items() if isinstance(point, CompiledPoint)}
         lost = {str(i): point.message for i, point in built.items() if isinstance(point, StageFailure)}
         self.seed += 1
+        if not ready:
+            raise NotTimedError("none of them compiles")
         results = self.evaluator.race(ready, turns, seed=self.seed, watch=self.watch)
         self._remember(results)
         return [replace(result, lost={**lost, **result.lost}) for result in results]
@@ -156,7 +158,8 @@ class _Sweep:
         order = sorted(costs, key=lambda i: (costs[i], i))
         preferred = [i for i in order if i and not (self._passed(0) and costs[i] > BETTER_BY_MODEL)]
         chosen = next((i for i in preferred[:MOST_TESTED_BY_MODEL] if self.test(i)), 0)
-        self.reasons |= {i: "the model did not put it among the first" for i in order}
+        self.reasons |= {i: "no better than the defaults by the model" for i in order}
+        self.reasons |= {i: "behind others by the model" for i in preferred}
         return self._table([*order, *(i for i in self._positions() if i not in costs)], {}, chosen, decided_by)
 
     def _costs(self) -> Mapping[int, float]:

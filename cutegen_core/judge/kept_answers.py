@@ -10,9 +10,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -20,7 +18,7 @@ from cutegen_core.machine import toolchain
 from cutegen_core.machine.package import PACKAGE
 from cutegen_core.machine.source_digest import digest
 from cutegen_core.machine.worker import Message
-from cutegen_core.machine.workspace import cache_dir
+from cutegen_core.machine.workspace import cache_dir, replace_file
 from cutegen_core.records.candidate import content_key
 
 OPERATIONS = frozenset(
@@ -51,10 +49,7 @@ def save(payload: Message, answer: Message) -> None:
         if not entry.parent.is_dir():
             entry.parent.mkdir(parents=True)
             _remove_old(entry.parent.parent)
-        fd, temporary = tempfile.mkstemp(dir=entry.parent)
-        with os.fdopen(fd, "w") as file:
-            json.dump(answer, file)
-        os.replace(temporary, entry)
+        replace_file(entry, json.dumps(answer))
     except OSError:
         return
 

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ReferenceLimits:
-    """ReferenceLimits of one reference.
+    """Limits of one reference.
 
     Attributes:
         seconds: wall clock of one request; the first one of a process also imports torch (2 s).

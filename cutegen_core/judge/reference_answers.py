@@ -48,7 +48,7 @@ def read_answer(answer: Message, origin: str, read: Callable[[Message], T]) -> T
     """
     try:
         return read(answer)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         said = text(f"{type(error).__name__}: {error}")
         raise ProblemError(f"{origin}: its process gave an answer that cannot be used ({said}).") from error
 

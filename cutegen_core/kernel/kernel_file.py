@@ -9,7 +9,7 @@ A malformed file raises KernelFileError with the line. Nothing here runs or comp
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import prod
@@ -210,11 +210,16 @@ class KernelFile:
             chosen[parameter.name] = parameter.values[position]
         return {p.name: chosen[p.name] for p in self.params}
 
+    @property
+    def tunable(self) -> bool:
+        """Return whether a parameter has several values."""
+        return any(parameter.tunable for parameter in self.params)
+
     def with_param(self, name: str, value: Number) -> str:
         """Return the file's text with another default for one parameter, added to its `values` if missing there.
 
         Raises:
-            KernelFileError: no such parameter, or it is not written on one line.
+            KernelFileError: no such parameter.
         """
         complete_params(self.params, {name: value})
         parameter = next(p for p in self.params if p.name == name)
@@ -225,8 +230,30 @@ class KernelFile:
         replacement = (
             f"{{ default = {_format_toml(value)}{listed}{apart} }}" if listed or apart else _format_toml(value)
         )
-        pattern = rf"^(\s*{written})(\{{[^}}]*\}}|[^#\s]+)"
-        return self._with_line(parameter.line, pattern, replacement, f"parameter {name}")
+        pattern = rf"^(\s*{written})(\{{[^}}]*\}}|[^#\s{{]+)"
+        lines = self.text.split("\n")
+        changed, count = re.subn(pattern, lambda m: m[1] + replacement, lines[parameter.line - 1], count=1)
+        if not count:
+            return self._with_param_of_several_lines(name, value, values)
+        lines[parameter.line - 1] = changed
+        return parse("\n".join(lines)).text
+
+    def _with_param_of_several_lines(self, name: str, value: Number, values: Sequence[Number]) -> str:
+        """Write a parameter that is a table of its own, or has a list over several lines; the rest stays as it is."""
+        import tomlkit  # takes 20 ms, and few files need it
+
+        opening = _OPENING.match(self.text)
+        assert opening is not None
+        end = self.text.index("*/", opening.end())
+        plan = tomlkit.parse(self.text[opening.end() : end])
+        written = plan["params"]
+        if isinstance(written[name], dict):
+            written[name]["default"] = value
+            if "values" in written[name]:
+                written[name]["values"] = list(values)
+        else:
+            written[name] = value
+        return parse(self.text[: opening.end()] + tomlkit.dumps(plan) + self.text[end:]).text
 
     def with_launch(self, index: int, key: str, toml: str) -> str:
         """Return the file's text with another value for one field of one launch; `toml` is the value as TOML.
@@ -293,6 +320,14 @@ def parse(text: str | bytes) -> KernelFile:
     kernel = KernelFile(source, source[body_start:], _line_of(source, body_start), plan)
     _check_kernels_exist(kernel)
     return kernel
+
+
+def is_tunable(text: str) -> bool:
+    """Return whether a kernel file declares a parameter with several values; not, where it cannot be parsed."""
+    try:
+        return parse(text).tunable
+    except KernelFileError:
+        return False
 
 
 def decode(text: str | bytes) -> str:

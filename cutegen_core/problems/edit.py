@@ -22,7 +22,15 @@ from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.problems import read
 from cutegen_core.problems.other_sizes import choose_other_sizes, count_elements
 from cutegen_core.records.errors import ProblemError
-from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem, Tolerance, Values, Workload, WorkloadRole
+from cutegen_core.records.problem import (
+    DEFAULT_TOLERANCE,
+    Problem,
+    Tolerance,
+    Values,
+    Workload,
+    WorkloadRole,
+    list_sizes,
+)
 from cutegen_core.records.wording import counted
 
 _SIZE = re.compile(r"\s*([\w.#]+)\s*=\s*(\([^()]*\)|[^,()=]+)\s*(?:,|$)")
@@ -219,7 +227,7 @@ def _workload_changes(original: Problem, edited: Problem) -> Iterator[str]:
 
 def describe_workload(workload: Workload) -> str:
     """Describe a workload in a few words."""
-    sizes = ", ".join(f"{name} = {value}" for name, value in workload.sizes.items()) or "sizes as in the file"
+    sizes = list_sizes(workload.sizes) or "sizes as in the file"
     values = "" if workload.values is Values.GIVEN else f", {workload.values.value.replace('_', ' ')} values"
     own = "".join(f", {key}: {describe_tolerance(t)}" for key, t in workload.tolerance.items())
     return f"{workload.role.value}, {sizes}{values}{own}"

@@ -34,6 +34,7 @@ def _numbers(*numbers: int) -> tuple[str, ...]:
 SETS: Mapping[str, ProblemSet] = {
     "built-in": ProblemSet("every built-in problem", ""),
     "astra": ProblemSet("kernels of serving engines, those of Astra among them", "", ("serving",)),
+    "gradients": ProblemSet("backward passes of activations, norms, softmax and losses", "", ("gradients",)),
     "gnn": ProblemSet("kernels of graph neural networks", "", ("gather",)),
     "level1": ProblemSet("KernelBench level 1", "level1"),
     "level2": ProblemSet("KernelBench level 2", "level2"),
@@ -59,8 +60,8 @@ def resolve(name_or_folder: str, checkout: Path | None = None) -> tuple[str, ...
     if known is None:
         return _files(_folder(name_or_folder))
     if not known.level:
-        chosen = [p for p in library.catalogue() if not known.parts or Path(p.origin).parent.name in known.parts]
-        return tuple(problem.name for problem in chosen)
+        files = library.built_in_files()
+        return tuple(name for name, path in files.items() if not known.parts or path.parent.name in known.parts)
     if checkout is None:
         raise UsageError(
             f"the set {name_or_folder} is a part of KernelBench: name your checkout with --checkout FOLDER."

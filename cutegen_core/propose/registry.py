@@ -181,6 +181,18 @@ def check_effort(settings: SessionSettings) -> None:
                 raise UsageError(budget.no_prices(model))
 
 
+def check_alone(settings: SessionSettings) -> None:
+    """Raise UsageError where a session would not get far without a person: nobody, or no model, answers it."""
+    check(settings.strategy, settings.answered_by, settings.roles)
+    if settings.answered_by is AnsweredBy.PERSON:
+        raise UsageError("without decisions nobody can paste replies: choose another proposer than a person")
+    check_effort(settings)
+    if asked := _asked_roles(settings):
+        from cutegen_core.propose.llm import model_settings
+
+        model_settings.read().asked(settings, asked)
+
+
 def make_proposer(store: Store, settings: SessionSettings) -> Proposer:
     """Return the session's proposer; UsageError if this version has none for its settings."""
     check(settings.strategy, settings.answered_by, settings.roles)

@@ -57,10 +57,10 @@ class BenchRow:
 
     Attributes:
         problem: as in the settings.
-        title: for a person; the name of the file where it did not load.
+        title: for a person; of a file, its place in the folder that all files share.
         session: "" where there is none, because the problem did not load.
         why: of that, else "".
-        seconds: from the session's start to its end.
+        seconds: from the session's start to its end; of one that was taken up again, from there.
     """
 
     problem: str

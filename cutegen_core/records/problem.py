@@ -166,6 +166,17 @@ class Workload:
     tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
 
 
+def size_label(name: str) -> str:
+    """Return a size's name as people read it: `get_inputs#2` is "number 3 of get_inputs"."""
+    place, numbered, position = name.partition("#")
+    return f"number {int(position) + 1} of {place}" if numbered else name
+
+
+def list_sizes(sizes: Mapping[str, int | float | tuple[int, ...]]) -> str:
+    """Return sizes as people read them: "rows = 64, number 1 of get_inputs = 8"."""
+    return ", ".join(f"{size_label(name)} = {value}" for name, value in sizes.items())
+
+
 @dataclass(frozen=True)
 class Tolerance:
     """Limits on the error of an output.

@@ -9,27 +9,29 @@ the problems that have no report yet.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
+from cutegen_core.machine.workspace import replace_file
 from cutegen_core.problems import library
 from cutegen_core.records import as_json
 from cutegen_core.records.bench import BenchProgress, BenchResult, BenchRow, BenchSettings
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind
-from cutegen_core.records.errors import CutegenError
+from cutegen_core.records.errors import CutegenError, StoreError
 from cutegen_core.records.event import SessionState
 from cutegen_core.records.problem import Problem
 from cutegen_core.session import start
 from cutegen_core.trajectory import jobs
-from cutegen_core.trajectory.read import summary_of
+from cutegen_core.trajectory.read import state_of, summary_of
 from cutegen_core.trajectory.state import WORKING
 from cutegen_core.trajectory.store import Store
 
@@ -61,9 +63,28 @@ def _end(number: int, _frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
+@contextlib.contextmanager
+def _no_end() -> Iterator[None]:
+    """Let a request to end wait."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
 def _reported(store: Store, job: str) -> set[str]:
     """Return the problems that an earlier run of the job has finished."""
     return {as_json.load(BenchRow, text).problem for text in jobs.reports(store, job)} if job else set()
+
+
+def _titles(problems: Sequence[str]) -> dict[str, str]:
+    """Return a name for each problem, files by their place in the folder that they share: "sub/2_rms"."""
+    files = [name for name in problems if name.endswith(".py")]
+    shared = os.path.commonpath([os.path.dirname(name) for name in files]) if files else ""
+    return {
+        name: os.path.relpath(name, shared).removesuffix(".py") if name.endswith(".py") else name for name in problems
+    }
 
 
 class _Running(NamedTuple):
@@ -80,13 +101,21 @@ class _Begun:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.sessions: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+        self.sessions = _read_begun(path)
 
     def add(self, problem: str, session: str) -> None:
         self.sessions[problem] = session
-        whole = self._path.with_suffix(".new")
-        whole.write_text(json.dumps(self.sessions))
-        os.replace(whole, self._path)
+        replace_file(self._path, json.dumps(self.sessions))
+
+
+def _read_begun(path: Path) -> dict[str, str]:
+    """Read the file; a damaged one names no session, and its problems begin anew."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    pairs = found.items() if isinstance(found, dict) else ()
+    return {problem: session for problem, session in pairs if isinstance(session, str)}
 
 
 class _Bench:
@@ -94,6 +123,7 @@ class _Bench:
 
     def __init__(self, store: Store, settings: BenchSettings, loader: library.Loader) -> None:
         self._store, self._settings, self._loader = store, settings, loader
+        self._titles = _titles(settings.problems)
         self._running: list[_Running] = []
         self._done = 0
         self._begun = _Begun(jobs.folder(settings.job) / "sessions.json") if settings.job else None
@@ -114,12 +144,14 @@ class _Bench:
         """Start sessions up to the limit, return whether any runs; a problem that does not load is reported at once."""
         while len(self._running) < self._settings.at_once and (name := next(waiting, None)) is not None:
             begun = time.monotonic()
+            title = self._titles[name]
             try:
                 problem = self._load(name)
             except CutegenError as error:
-                self._report(BenchRow(name, Path(name).stem, "", str(error), time.monotonic() - begun))
+                self._report(BenchRow(name, title, "", str(error), time.monotonic() - begun))
                 continue
-            self._running.append(_Running(name, problem.name, self._session(name, problem), begun))
+            with _no_end():  # a session that is not among the running ones would not be stopped
+                self._running.append(_Running(name, title, self._session(name, problem), begun))
         return bool(self._running)
 
     def _load(self, name: str) -> Problem:
@@ -129,12 +161,21 @@ class _Bench:
     def _session(self, name: str, problem: Problem) -> str:
         """Return the session that an earlier run of the job began and nobody stopped, else a new one."""
         begun = self._begun.sessions.get(name) if self._begun else None
-        if begun and summary_of(self._store, begun).status not in _ENDED_EARLY:
+        if begun and self._goes_on(begun, problem):
             return begun
         made = self._create(problem)
         if self._begun:
             self._begun.add(name, made)
         return made
+
+    def _goes_on(self, session: str, problem: Problem) -> bool:
+        """Return whether a session is still there, of this text of the file, and was not ended early."""
+        try:
+            state = state_of(self._store, session)
+            before = self._store.record(Problem, state.settings.problem)
+        except StoreError:
+            return False
+        return before.key == problem.key and state.status not in _ENDED_EARLY
 
     def _create(self, problem: Problem) -> str:
         asked = self._settings

@@ -9,6 +9,7 @@ Every event is durable before it is acted on, so a session that is killed at any
 
 from __future__ import annotations
 
+from cutegen_core.kernel.kernel_file import is_tunable
 from cutegen_core.records.decision import Decision
 from cutegen_core.records.errors import (
     BudgetError,
@@ -97,7 +98,7 @@ class Session(Writer):
             case Begin():
                 self.append(self._beginning())
             case LastSweep(best):
-                due = studies.is_tunable(self.store.text(best))
+                due = is_tunable(self.store.text(best))
                 self.append(moves.begin_last_sweep(self.state) if due else moves.exhausted(self.state))
             case Record(events):
                 self.append(*events)

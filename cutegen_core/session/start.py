@@ -13,6 +13,7 @@ from cutegen_core.propose import registry
 from cutegen_core.records import as_json
 from cutegen_core.records.bench import BenchSettings
 from cutegen_core.records.decision import Autonomy, Decision, DecisionKind, Effort, Gate
+from cutegen_core.records.errors import UsageError
 from cutegen_core.records.event import AnsweredBy, Role, SessionCreated, SessionSettings
 from cutegen_core.records.job import JobKind
 from cutegen_core.records.problem import Problem
@@ -108,13 +109,17 @@ def create_bench(store: Store, settings: BenchSettings) -> str:
     """Create a bench and return its id; the engine starts it as soon as no other one runs.
 
     Raises:
-        UsageError: several candidates a step, or a limit in money, do not fit who answers.
+        UsageError: it has no problems, no such architecture or model exists, a person would have to answer, or several
+            candidates a step, or a limit in money, do not fit who answers.
     """
+    if not settings.problems:
+        raise UsageError(f"{settings.set_name} has no problems")
+    choose_device(settings.arch or None)
     each = SessionSettings(
         "", "", settings.answered_by, ExecutorKind.CPU, "", "", strategy=settings.strategy, model=settings.model,
         effort=settings.effort,
     )  # fmt: skip
-    registry.check_effort(each)
+    registry.check_alone(each)
     tuned = ", tuned" if settings.tune else ""
     title = f"{settings.set_name}: {counted(len(settings.problems), 'problem')}, {settings.answered_by}{tuned}"
     return jobs.create(store, JobKind.BENCH, title, as_json.dump(settings))

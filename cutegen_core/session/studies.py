@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from cutegen_core.evaluate import ablation, sweep
 from cutegen_core.evaluate.stages.watch import Watch
-from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.kernel.kernel_file import is_tunable
 from cutegen_core.records.candidate import Author
 from cutegen_core.records.decision import StudyKind
-from cutegen_core.records.errors import KernelFileError, MachineError, ProblemError, UsageError
+from cutegen_core.records.errors import MachineError, ProblemError, UsageError
 from cutegen_core.records.event import Event, Proposed, StageEnded, Studied
 from cutegen_core.records.trial import ExecutorKind, Stage, StageResult, StageStatus
 from cutegen_core.session import moves, request
@@ -93,14 +93,6 @@ def is_due(writer: Writer) -> bool:
     """Return whether the best kernel is swept before the session ends."""
     best = writer.state.best
     return best is not None and moves.is_sweep_due(writer.state) and is_tunable(writer.store.text(best))
-
-
-def is_tunable(source: str) -> bool:
-    """Return whether a kernel file declares a parameter with several values."""
-    try:
-        return any(parameter.tunable for parameter in parse(source).params)
-    except KernelFileError:
-        return False
 
 
 # ---- the studies

@@ -6,7 +6,7 @@ from cutegen_core.execute.compiler.machine_code import Instruction, MachineCode,
 from cutegen_core.trajectory.summaries import SessionRow
 from cutegen_core.views.agents import AgentRun, agent_lines, agent_run
 from cutegen_core.views.alternatives import AlternativeRow, alternatives
-from cutegen_core.views.bench_runs import BenchView, bench_jobs, bench_view, seconds_left
+from cutegen_core.views.bench_runs import BenchView, bench_jobs, bench_sessions, bench_view, seconds_left
 from cutegen_core.views.benches import (
     BASELINES,
     FAST_P,
@@ -98,6 +98,7 @@ __all__ = [
     "bench_figures",
     "bench_jobs",
     "bench_lines",
+    "bench_sessions",
     "bench_view",
     "bench_words",
     "chips",

@@ -35,6 +35,15 @@ def bench_jobs(store: Store) -> tuple[Job, ...]:
     return jobs.every(store, JobKind.BENCH)
 
 
+def bench_sessions(store: Store) -> frozenset[str]:
+    """Return the sessions of all benches, of problems that are done."""
+    sql = (
+        "SELECT json_extract(r.payload, '$.session') FROM job_reports r JOIN jobs j ON j.id = r.job WHERE j.kind = ? "
+        "AND json_valid(r.payload)"
+    )
+    return frozenset(row[0] for row in store.query(sql, (JobKind.BENCH,)) if row[0])
+
+
 def bench_view(store: Store, job_id: str) -> BenchView:
     """Return the bench; UsageError if there is none."""
     job = jobs.get(store, job_id)

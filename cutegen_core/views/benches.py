@@ -42,6 +42,7 @@ class BenchLine(NamedTuple):
     """One problem.
 
     Attributes:
+        path: of its file, or the name of a built-in problem.
         why: why it has no kernel that passed, "" if it has.
         latency_us: of the best kernel, over all benchmark workloads; None where nothing was timed.
         share: of the bound that is shown for it, 0 to 1; None where nothing was counted.
@@ -50,6 +51,7 @@ class BenchLine(NamedTuple):
     """
 
     problem: str
+    path: str
     session: str
     outcome: BenchOutcome
     why: str
@@ -143,7 +145,7 @@ def compare_benches(earlier: Sequence[BenchLine], later: Sequence[BenchLine]) ->
     changed = [BenchChange(b.problem, a.outcome, b.outcome) for a, b in pairs if a.outcome is not b.outcome]
     for a, b in pairs:
         if a.latency_us and b.latency_us and abs(a.latency_us / b.latency_us - 1.0) > _CHANGED:
-            then, now = (f"{us:.1f} us" for us in (a.latency_us, b.latency_us))
+            then, now = (f"{us:.1f} µs" for us in (a.latency_us, b.latency_us))
             changed.append(BenchChange(b.problem, then, now, a.latency_us / b.latency_us))
     return changed
 
@@ -164,7 +166,7 @@ def _line(store: Store, row: BenchRow) -> BenchLine:
     timed = overall(performance_of(store, best))
     reached = share(timed) if timed else None
     return BenchLine(
-        row.title, row.session, BenchOutcome.PASSED, "", best.idea, row.seconds, len(state.steps),
+        row.title, row.problem, row.session, BenchOutcome.PASSED, "", best.idea, row.seconds, len(state.steps),
         timed.candidate.median_us if timed else None, reached.fraction if reached else None,
         _speedups(timed) if timed else {},
         cute_features(store.text(best.candidate)),
@@ -185,4 +187,4 @@ def _reason(state: State) -> str:
 
 
 def _without(row: BenchRow, outcome: BenchOutcome, why: str, steps: int = 0) -> BenchLine:
-    return BenchLine(row.title, row.session, outcome, why, "", row.seconds, steps, None, None, {}, {})
+    return BenchLine(row.title, row.problem, row.session, outcome, why, "", row.seconds, steps, None, None, {}, {})

@@ -16,7 +16,7 @@ from cutegen_core.propose.replies.reading import find_done, find_idea
 from cutegen_core.records.decision import Gate
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.event import AnsweredBy, Role, SessionState, SuiteTried
-from cutegen_core.records.problem import Problem
+from cutegen_core.records.problem import Problem, list_sizes
 from cutegen_core.records.wording import counted
 from cutegen_core.trajectory.state import Phase, State
 from cutegen_core.trajectory.store import Store
@@ -214,7 +214,7 @@ def _workloads(problem: Problem, reply: str) -> Iterator[Said]:
     yield Said("", f"{counted(len(added), 'workload')} added")
     for workload in whole.workloads:
         if workload.name in added:
-            sizes = ", ".join(f"{name} = {size}" for name, size in workload.sizes.items())
+            sizes = list_sizes(workload.sizes)
             yield Said(workload.name, ", ".join(filter(None, (sizes, workload.values.replace("_", " ")))))
 
 

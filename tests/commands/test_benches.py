@@ -7,11 +7,12 @@ import sys
 
 import pytest
 
-from cutegen_core import views
+from cutegen_core import cli, views
 from cutegen_core.commands import benches
 from cutegen_core.problems import sets
 from cutegen_core.records.errors import UsageError
 from cutegen_core.records.job import JobKind, JobState
+from cutegen_core.session import benching
 from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
 from tests.few_runs import few_runs_file
@@ -29,6 +30,46 @@ def get_inputs():
 
 def command(*arguments):
     return [sys.executable, "-m", "cutegen_core.cli", "bench", *map(str, arguments), "--max-steps", "1", "--json"]
+
+
+def run(*arguments):
+    return subprocess.run(command(*arguments), capture_output=True, text=True, check=False)
+
+
+def test_files_of_one_name_stay_apart_and_are_compared_by_their_place(workspace_home, tmp_path):
+    for place in ("rms.py", "sub/rms.py"):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_text("nothing = 1\n")
+    first = json.loads(run("--set", tmp_path).stdout)
+    assert [(one["problem"], one["path"]) for one in first["problems"]] == [
+        ("rms", str(tmp_path / "rms.py")), ("sub/rms", str(tmp_path / "sub" / "rms.py")),
+    ]  # fmt: skip
+    again = json.loads(run("--set", tmp_path, "--against", first["bench"]).stdout)
+    assert again["against"] == {"bench": first["bench"], "changes": []}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--set", "gnn", "--against", "nosuch"), "no job 'nosuch'"),
+        (("--set", "gnn", "--arch", "bogus"), "bogus"),
+        (("--set", "gnn", "--proposer", "person"), "nobody can paste replies"),
+        (("--set", "gnn", "--proposer", "llm", "--model", "nosuch"), "no model is called 'nosuch'"),
+        (("--set", "gnn", "--go-on", "nosuch"), "leave out --set"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_a_bench_begins(arguments, says, workspace_home, capsys):
+    before = jobs.every(Store(), JobKind.BENCH)
+    assert cli.main(["bench", *arguments]) == 2
+    assert says in capsys.readouterr().err
+    assert jobs.every(Store(), JobKind.BENCH) == before
+
+
+@pytest.mark.parametrize("kept", ['{"broken', '["a"]', '{"x": "deadbeef00", "y": 3}'])
+def test_a_damaged_list_of_begun_sessions_begins_them_anew(kept, tmp_path):
+    path = tmp_path / "sessions.json"
+    path.write_text(kept)
+    assert set(benching._read_begun(path)) <= {"x"}
 
 
 @pytest.mark.thorough
@@ -75,7 +116,10 @@ def test_a_bench_stopped_in_the_middle_goes_on_and_repeats_nothing(workspace_hom
 
 def test_sets_are_found_in_the_catalogue_and_in_a_checkout(tmp_path):
     assert "relu" in sets.resolve("built-in")
-    assert set(sets.resolve("gnn")) < set(sets.resolve("built-in"))
+    assert "gather_mean" in sets.resolve("gnn")
+    assert "silu_and_mul" in sets.resolve("astra")
+    for name, found in sets.SETS.items():
+        assert found.level or set() < set(sets.resolve(name)) <= set(sets.resolve("built-in"))
     level = tmp_path / "KernelBench" / "level1"
     level.mkdir(parents=True)
     for name in ("19_ReLU.py", "190_x.py", "9_y.py", "_hidden.py"):
@@ -105,8 +149,10 @@ def test_what_is_no_set_says_what_to_do(name, checkout, says, tmp_path, monkeypa
 
 
 def line(problem, us, ratio, outcome=views.BenchOutcome.PASSED):
-    speedups = {"eager": ratio} if ratio else {}
-    return views.BenchLine(problem, "s", outcome, "", "", 1.0, 1, us, 0.5 if us else None, speedups, {"Tensor": 3})
+    speedups, share = ({"eager": ratio} if ratio else {}), (0.5 if us else None)
+    return views.BenchLine(
+        problem, f"/set/{problem}.py", "s", outcome, "", "", 1.0, 1, us, share, speedups, {"Tensor": 3}
+    )
 
 
 def test_figures_count_every_problem_and_average_what_was_timed():
@@ -134,6 +180,6 @@ def test_a_comparison_names_what_changed_beyond_the_noise():
         line("gone", None, None, views.BenchOutcome.NO_KERNEL),
     ]
     told = "\n".join(map(benches._changed, views.compare_benches(earlier, later)))
-    assert "faster: 100.0 us -> 50.0 us (2.00x)" in told
+    assert "faster: 100.0 µs -> 50.0 µs (2.00x)" in told
     assert "gone: passed -> no kernel passed" in told
     assert "same" not in told

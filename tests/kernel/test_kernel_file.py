@@ -130,6 +130,25 @@ def test_an_empty_output_launches_nothing() -> None:
     assert parse(RELU).plan(signature(0, 5), DEVICE).launches == ()
 
 
+@pytest.mark.parametrize(
+    "params",
+    [
+        "[params.BLOCK]  # of threads\ndefault = 256\nvalues = [128, 256]\n[params.ITEMS]\ndefault = 4\n",
+        "[params]\nITEMS = 4\n[params.BLOCK]\nvalues = [\n  128,\n  256,\n]\ndefault = 256\n",
+        "[params]\nBLOCK = { default = 256, values = [128,\n  256] }\nITEMS = 4\n",
+        "params.ITEMS = 4\nparams.BLOCK.default = 256\nparams.BLOCK.values = [128, 256]\n",
+    ],
+)
+def test_parameters_change_however_they_are_written(params: str) -> None:
+    kernel = parse(minimal(before=params))
+    for block in (128, 256, 512):
+        changed = parse(kernel.with_param("BLOCK", block))
+        assert dict(changed.defaults()) == {"BLOCK": block, "ITEMS": 4}
+        assert block in next(p for p in changed.params if p.name == "BLOCK").values
+        assert ("# of threads" in params) == ("# of threads" in changed.text)
+    assert parse(kernel.with_param("ITEMS", 8)).defaults()["ITEMS"] == 8
+
+
 def test_changes_go_back_into_the_text() -> None:
     kernel = parse(RELU)
     assert parse(kernel.with_param("BLOCK", 512)).defaults()["BLOCK"] == 512

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cutegen_core import views
 from cutegen_core.problems import sets
+from cutegen_core.records.bench import BenchSettings
+from cutegen_core.records.decision import Effort
 from cutegen_core.records.event import AnsweredBy
 from cutegen_core.records.job import JobState
+from cutegen_core.records.trial import ExecutorKind
+from cutegen_core.session import start
 from cutegen_core.trajectory import jobs
 from cutegen_core.trajectory.store import Store
 from tests.pages.bench_stories import bench_story
@@ -37,6 +42,26 @@ def test_a_set_is_chosen_and_started(store: Store, open_page: OpenPage, tmp_path
     assert "It waits for its turn" in shown(open_page("bench", bench=job.id))
     again = open_page("bench", like=job.id)
     assert (again.selectbox(key="bench-set").value, again.checkbox(key="bench-tune").value) == ("astra", True)
+
+
+def test_all_settings_of_an_earlier_bench_are_taken(store: Store, open_page: OpenPage) -> None:
+    asked = BenchSettings(
+        "gnn", sets.resolve("gnn"), executor=ExecutorKind.CPU, max_steps=5000,
+        effort=Effort(enough=0.5, max_minutes=3.0),
+    )  # fmt: skip
+    first = start.create_bench(store, asked)
+    page = open_page("bench", like=first)
+    assert "at most 3 minutes a session, enough at 50 % of the bound, runs on the emulator" in shown(page)
+    button_of(page, "bench-start").click().run()
+    (again,) = (job for job in views.bench_jobs(store) if job.id != first)
+    found = views.bench_view(store, again.id).settings
+    assert replace(found, arch="") == asked
+
+
+def test_settings_of_no_bench_leave_the_form(store: Store, open_page: OpenPage) -> None:
+    page = open_page("bench", like="nothing")
+    assert "There is no bench “nothing” to take settings from" in shown(page)
+    assert not button_of(page, "bench-start").disabled
 
 
 def test_files_are_found_before_it_can_start(store: Store, open_page: OpenPage, tmp_path: Path) -> None:
@@ -104,6 +129,20 @@ def test_a_running_bench_says_how_long_the_rest_takes_and_is_stopped(store: Stor
     assert "<i>took</i> 2 min" in shown(page), "the seconds of the problems that are done, whenever they ran"
     button_of(page, "bench-go-on").click().run()
     assert jobs.get(store, bench).state is JobState.WAITING
+
+
+def test_sessions_of_benches_are_listed_when_asked_for(store: Store, open_page: OpenPage) -> None:
+    bench = bench_story(store)
+    sessions = [line.session for line in views.bench_lines(store, bench) if line.session]
+    page = open_page("start")
+    assert page.toggle(key="bench-sessions").label == f"With {len(sessions)} sessions of benches"
+
+    def listed() -> int:
+        return sum(any(session in str(link.proto) for session in sessions) for link in page.get("page_link"))
+
+    assert listed() == 0
+    page.toggle(key="bench-sessions").set_value(True).run()
+    assert listed() == len(sessions)
 
 
 def test_what_is_no_bench_is_said(store: Store) -> None:

@@ -191,7 +191,7 @@ def test_a_timed_sweep_has_a_chart_and_says_what_decided(store: Store, open_page
     assert "Sweep · 9 points timed side by side, 3 of 4 tested passed" in text
     assert "Decided by measured latency" in text
     assert "39 turns of timing, 36 % of what timing every point in full takes" in text
-    assert "2 points cannot run here" in text
+    assert "2 points left out before compiling, since they cannot run here" in text
     assert "3 further points not tried" in text
     assert "not tested" in text
     assert "It is not a time." in text

@@ -284,3 +284,8 @@ def test_an_existing_kernel_is_among_the_changes() -> None:
     assert edit.list_changes(SOFTMAX, with_kernel) == ("existing kernel added: 2 lines",)
     assert edit.list_changes(with_kernel, other) == ("existing kernel: another one, 1 line",)
     assert edit.list_changes(other, SOFTMAX) == ("existing kernel removed",)
+
+
+def test_sizes_without_a_name_are_told_by_their_place() -> None:
+    workload = Workload("small", WorkloadRole.EMULATOR, {"rows": 3, "get_inputs#2": 5})
+    assert edit.describe_workload(workload) == "emulator, rows = 3, number 3 of get_inputs = 5"

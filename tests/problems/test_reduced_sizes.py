@@ -4,6 +4,7 @@ import pytest
 
 from cutegen_core.judge import problem_source
 from cutegen_core.problems.library import Loader
+from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import WorkloadRole
 from tests.problems.kernelbench_files import GOOD
 
@@ -130,6 +131,61 @@ def test_a_number_that_is_an_input_itself_is_no_size(loader, tmp_path, given):
     path.write_text(STEP.replace("GIVEN", given) + ("" if given == "1000" else "count = 1000\n"))
     changed = {name for workload in loader.load(path).workloads for name in workload.sizes}
     assert changed == {"get_inputs#0", "width"}
+
+
+SIDES = """
+import torch, torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.einsum('bijk, bxijk -> bxjk', x, torch.stack([x] * 3, 1))
+def get_inputs():
+    return [torch.rand(6, 3, 211, 187)]
+"""
+
+
+def test_sides_that_are_odd_in_the_file_are_odd_together_in_a_small_workload(loader, tmp_path):
+    path = tmp_path / "file.py"
+    path.write_text(SIDES)
+    places = ("get_inputs#2", "get_inputs#3")
+    own = dict(zip(places, (211, 187), strict=True))
+    small = [{**own, **w.sizes} for w in loader.load(path).workloads if w.role is WorkloadRole.EMULATOR]
+    assert any(sizes[places[0]] * sizes[places[1]] % 2 for sizes in small), small
+
+
+UNEQUAL = """
+import torch, torch.nn as nn
+class Model(nn.Module):
+    def forward(self, a, b):
+        return a + b
+def get_inputs():
+    return [torch.randn(64, 2000), torch.randn(64, 2001)]
+"""
+
+
+def test_a_file_that_fails_at_its_own_sizes_is_refused(loader, tmp_path):
+    path = tmp_path / "file.py"
+    path.write_text(UNEQUAL)
+    with pytest.raises(ProblemError, match=r"file.py:5: RuntimeError: .*2001"):
+        loader.load(path)
+
+
+UNDERLINED = """
+import torch, torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x, w, i):
+        return x @ w + i
+M = 2048
+K = 512
+N = 4096
+def get_inputs():
+    return [torch.randn(M, K), torch.randn(K, N), torch.randint(0, 1_000, (N,))]
+"""
+
+
+def test_a_number_may_be_written_with_underlines(loader, tmp_path):
+    path = tmp_path / "file.py"
+    path.write_text(UNDERLINED)
+    assert len(loader.load(path).workloads) > 1
 
 
 def test_a_small_file_does_the_same_at_its_derived_sizes(loader, tmp_path):

@@ -25,7 +25,7 @@ from cutegen_core.judge.reference_process.forwards import Cost
 from cutegen_core.judge.reference_process.full_sizes import SMALLEST, SizedRun
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.launch import Launch, LaunchPlan, ScalarArgument
-from cutegen_core.records.problem import Workload, WorkloadRole
+from cutegen_core.records.problem import Workload, WorkloadRole, list_sizes, size_label
 
 MOST_THREADS = 1 << 22
 """Threads of one run; a thread that waits for no other costs about 50 ns."""
@@ -108,7 +108,7 @@ def _growth(small: Cost, large: Cost) -> float:
 
 def _plan(reference: Reference, planned: PlannedKernel, benchmark: Workload, run: SizedRun) -> ChosenRun | None:
     """Return the run with its plan, or None if the plan does not fit these sizes."""
-    told = ", ".join(f"{name} = {run.sizes[name]}" for name in run.changed)
+    told = list_sizes({name: run.sizes[name] for name in run.changed})
     name = f"{benchmark.name} at {told}" if told else f"{benchmark.name}, here"
     workload = replace(benchmark, role=WorkloadRole.CORRECTNESS, sizes=run.sizes, name=name)
     try:
@@ -139,8 +139,8 @@ def describe_sizes(benchmark: Workload, own: Mapping[str, SizeValue], ran: Seque
 
 def _describe_size(name: str, full: SizeValue, ran: Sequence[SizeValue]) -> str:
     if full in ran:
-        return f"{name} = {full}"
-    return f"{name} = {max(ran, key=numbers_of)} of {full}"
+        return f"{size_label(name)} = {full}"
+    return f"{size_label(name)} = {max(ran, key=numbers_of)} of {full}"
 
 
 def count_threads(plan: LaunchPlan) -> int:

@@ -29,7 +29,7 @@ Rounds = Sequence[Sequence[float]]
 """Samples in µs, round by round; a round may be shorter than others, or empty, where samples were dropped."""
 
 NOISE_FLOOR = 0.005
-"""Relative. ContestResult between processes on an H200: `benchmarks/results/gpu_timing.json`."""
+"""Relative: what two processes differ by on an H200, `benchmarks/results/gpu_timing.json`."""
 
 _RESAMPLES = 600
 _SPLITS = 200

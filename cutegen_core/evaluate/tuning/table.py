@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cutegen_core.records.performance import ShapeTime, Word
 from cutegen_core.records.trial import Status
+from cutegen_core.records.wording import counted
 
 BY_TIME = "measured latency: all points in rounds side by side, the fastest again in turns with the defaults"
 BY_MODEL = "a model of the launches and by correctness; not ranked by time"
@@ -54,6 +55,14 @@ class SweepTable:
     pruned_why: str = ""
     turns: int = 0
     full_turns: int = 0
+
+    def say_left_out(self) -> Iterator[str]:
+        """Yield how many choices were not compiled, and why."""
+        if self.pruned:
+            points = counted(self.pruned, "point")
+            yield f"{points} left out before compiling, since they cannot run here, such as: {self.pruned_why}"
+        if self.left_out:
+            yield f"{counted(self.left_out, 'further point')} not tried."
 
 
 def describe(table: SweepTable) -> str:

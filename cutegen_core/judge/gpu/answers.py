@@ -15,9 +15,9 @@ import torch
 from cutegen_core.judge import correctness
 from cutegen_core.judge.correctness import Precision
 from cutegen_core.judge.gpu import comparison
-from cutegen_core.judge.gpu.comparison import Elements, OutputRule
+from cutegen_core.judge.gpu.comparison import Elements, OutputRule, RightElements
 from cutegen_core.judge.gpu.sets import BufferSet
-from cutegen_core.judge.reference_process.expected import Expected, expect
+from cutegen_core.judge.reference_process.expected import Expected, expect, with_open_choices
 from cutegen_core.judge.reference_process.loading.live import Live
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Tolerance
@@ -42,14 +42,11 @@ class _ExpectedSample:
 
     Attributes:
         positions: flat indices.
-        want, declared: in float64 and at the declared precision, at the positions.
-        rows: the mean magnitudes of their rows (`comparison.row_means`).
+        answers: what is right there.
     """
 
     positions: torch.Tensor
-    want: torch.Tensor
-    declared: torch.Tensor | None
-    rows: torch.Tensor | None
+    answers: tuple[RightElements, ...]
 
 
 @dataclass(frozen=True)
@@ -82,17 +79,17 @@ class Answers:
         `no_float64` covers all sets: if float64 failed on one set, that set's timed runs are judged without it.
         """
         for index in range(1, len(self._sets)):
-            for output, want, declared, rows in self._expected_values(index):
-                self._samples[index, output.name] = self._sample(want, declared, rows)
+            for output, answers in self._expected_values(index):
+                self._samples[index, output.name] = self._sample(answers)
         found = [
             comparison.compare(
                 output.name,
-                Elements(_flat(self._sets[0].tensors[output.name]), want, declared, rows),
+                Elements(_flat(self._sets[0].tensors[output.name]), answers),
                 output.shape,
                 self._rule(output),
                 poison,
             )
-            for output, want, declared, rows in self._expected_values(0)
+            for output, answers in self._expected_values(0)
         ]
         torch.cuda.empty_cache()
         return tuple(replace(comparison, no_float64=self._no_float64) for comparison in found)
@@ -104,49 +101,48 @@ class Answers:
             if index not in timed:
                 continue
             output = next(o for o in self._outputs if o.name == name)
-            got = _pick(_flat(self._sets[index].tensors[name]), sample.positions)
-            elements = Elements(got, sample.want, sample.declared, sample.rows)
+            got = comparison.at(_flat(self._sets[index].tensors[name]), sample.positions)
+            elements = Elements(got, sample.answers)
             wrong = comparison.wrong(elements, self._rule(output))
             count = int(wrong.sum())
             if count:
                 at = int(wrong.int().argmax())
-                values = float(got[at]), float(sample.want[at])
+                values = float(got[at]), float(elements.want[at])
                 found.append(Slip(index, name, count, wrong.numel(), *values))
         return found
 
-    def _expected_values(
-        self, index: int
-    ) -> Iterator[tuple[JudgedOutput, torch.Tensor, torch.Tensor | None, torch.Tensor | None]]:
-        """Yield the flat expected values of one set per output, with `comparison.row_means`; also record the
-        reference's own error."""
+    def _expected_values(self, index: int) -> Iterator[tuple[JudgedOutput, tuple[RightElements, ...]]]:
+        """Yield what is right of each output of one set, PyTorch's own first; also record the reference's own error."""
         expected = self._run(self._sets[index])
         for position, output in enumerate(self._outputs):
             declared = expected.declared[position]
             if tuple(declared.shape) != output.shape:
                 raise ProblemError(f"{output.name} is {output.shape}, but the reference gives {tuple(declared.shape)}.")
             if expected.exact is None:
-                yield output, _flat(declared), None, None
+                yield output, (RightElements(_flat(declared)),)
                 continue
             exact = expected.exact[position]
             found = comparison.measure(exact, declared, output.dtype)
             found = correctness.with_sum(found, output.dtype, expected.longest_sum)
             known = self._precision.get(output.name)
             self._precision[output.name] = known.merge(found) if known else found
-            yield output, _flat(exact), _flat(declared), comparison.row_means(exact, output.dtype)
+            others = tuple(_answer(one[position], output) for one in expected.others)
+            yield output, (replace(_answer(exact, output), declared=_flat(declared)), *others)
 
     def _run(self, one: BufferSet) -> Expected:
         torch.backends.cudnn.allow_tf32 = False
-        expected = expect(replace(self._live, tensors=one.inputs(self._live)))
+        live = replace(self._live, tensors=one.inputs(self._live))
+        expected = with_open_choices(live, expect(live))
         self._no_float64 = self._no_float64 or expected.why
         return expected
 
-    def _sample(self, want: torch.Tensor, declared: torch.Tensor | None, rows: torch.Tensor | None) -> _ExpectedSample:
-        count = min(_POSITIONS, want.numel())
-        positions = torch.randint(max(1, want.numel()), (count,), generator=self._generator, device=self._device)
+    def _sample(self, answers: tuple[RightElements, ...]) -> _ExpectedSample:
+        total = answers[0].want.numel()
+        count = min(_POSITIONS, total)
+        positions = torch.randint(max(1, total), (count,), generator=self._generator, device=self._device)
         if count:
-            positions[0], positions[-1] = 0, want.numel() - 1
-        others = [None if t is None else _pick(t, positions) for t in (declared, rows)]
-        return _ExpectedSample(positions, want[positions], *others)
+            positions[0], positions[-1] = 0, total - 1
+        return _ExpectedSample(positions, tuple(one.part(positions) for one in answers))
 
     def _rule(self, output: JudgedOutput) -> OutputRule:
         return OutputRule(output.dtype, output.tolerance, self._precision.get(output.name))
@@ -160,9 +156,8 @@ def parse_outputs(plain: Sequence[Mapping[str, object]]) -> tuple[JudgedOutput, 
     )
 
 
-def _pick(flat: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-    """Return the elements at these positions; torch does not index every dtype of one byte."""
-    return flat[positions] if flat.element_size() > 1 else flat.view(torch.uint8)[positions].view(flat.dtype)
+def _answer(values: torch.Tensor, output: JudgedOutput) -> RightElements:
+    return RightElements(_flat(values), rows=comparison.row_means(values, output.dtype))
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:

@@ -7,6 +7,7 @@ implementations. That module also describes a wrong output, from a part small en
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -24,25 +25,45 @@ _FIRST = 8
 
 
 @dataclass(frozen=True)
-class Elements:
-    """Some elements of one output, flat.
+class RightElements:
+    """Holds what is right at some elements of one output, flat.
 
     Attributes:
-        got: the kernel's values.
         want: the reference in float64 (integers: as that run gave them).
         declared: the reference at the declared precision; None if `want` is only available there.
         rows: the mean magnitude of each element's row (`row_means`); None where nothing depends on it.
     """
 
-    got: torch.Tensor
     want: torch.Tensor
-    declared: torch.Tensor | None
+    declared: torch.Tensor | None = None
     rows: torch.Tensor | None = None
 
-    def part(self, where: slice | torch.Tensor) -> Elements:
+    def part(self, where: slice | torch.Tensor) -> RightElements:
+        """Return what is right at these positions."""
+        declared, rows = (None if t is None else at(t, where) for t in (self.declared, self.rows))
+        return RightElements(at(self.want, where), declared, rows)
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Some elements of one output, flat.
+
+    Attributes:
+        got: the kernel's values.
+        answers: what is right: what PyTorch answers itself, then more where the reference does not define a single one.
+    """
+
+    got: torch.Tensor
+    answers: tuple[RightElements, ...]
+
+    @property
+    def want(self) -> torch.Tensor:
+        """Return what PyTorch answers itself."""
+        return self.answers[0].want
+
+    def part(self, where: slice) -> Elements:
         """Return the elements at these positions."""
-        declared, rows = (None if t is None else t[where] for t in (self.declared, self.rows))
-        return Elements(self.got[where], self.want[where], declared, rows)
+        return Elements(self.got[where], tuple(one.part(where) for one in self.answers))
 
 
 @dataclass(frozen=True)
@@ -94,7 +115,11 @@ def wrong(elements: Elements, rule: OutputRule) -> torch.Tensor:
 
 def ratio(elements: Elements, rule: OutputRule) -> torch.Tensor:
     """Return error / allowed error; infinite where a NaN, an Inf or an integer is not the expected one."""
-    got, want, declared = elements.got, elements.want, elements.declared
+    return reduce(torch.minimum, (_ratio(elements.got, answer, rule) for answer in elements.answers))
+
+
+def _ratio(got: torch.Tensor, answer: RightElements, rule: OutputRule) -> torch.Tensor:
+    want, declared = answer.want, answer.declared
     if rule.dtype not in EPSILON:
         same = got == want
         if declared is not None:
@@ -103,7 +128,7 @@ def ratio(elements: Elements, rule: OutputRule) -> torch.Tensor:
     got, unbounded = got.double(), want.double()
     want = _saturate(rule.dtype, unbounded)
     error = (_finite_or_zero(got) - _finite_or_zero(want)).abs()
-    allowed = _allowed(want, rule, elements.rows)
+    allowed = _allowed(want, rule, answer.rows)
     quotient = torch.where(error == 0.0, 0.0, error / allowed)
     special = ~(torch.isfinite(got) & torch.isfinite(want))
     same = _same_special(got, want) | _is_overflow(rule.dtype, got, unbounded, allowed)
@@ -267,6 +292,13 @@ def _is_overflow(dtype: str, got: torch.Tensor, want: torch.Tensor, allowed: tor
 def _untouched(got: torch.Tensor, poison: int) -> torch.Tensor:
     raw = got.contiguous().view(torch.uint8).reshape(got.numel(), got.element_size())
     return (raw == poison).all(dim=1)
+
+
+def at(flat: torch.Tensor, where: slice | torch.Tensor) -> torch.Tensor:
+    """Return the elements at these positions; torch does not index every dtype of one byte."""
+    if isinstance(where, slice) or flat.element_size() > 1:
+        return flat[where]
+    return flat.view(torch.uint8)[where].view(flat.dtype)
 
 
 def _zero_or_inf(same: torch.Tensor) -> torch.Tensor:

@@ -15,7 +15,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import torch
 
@@ -190,7 +190,8 @@ class DeviceHandler:
         if self._kept is None:
             return self._forward(live)
         if self._draw.source not in self._kept:
-            self._kept[self._draw.source] = live, self._forward(live)
+            without = {name: tensor.to("meta") for name, tensor in live.tensors.items()}
+            self._kept[self._draw.source] = replace(live, tensors=without), self._forward(live)
         return self._kept[self._draw.source][1]
 
     def _require_live(self) -> Live:

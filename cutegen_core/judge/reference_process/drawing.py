@@ -17,6 +17,7 @@ _LARGE_MEAN = 100.0
 _ZEROS = 0.02
 _FINEST = 10
 """Binary digits behind the point of numbers that are met exactly."""
+_LARGEST_HALF = 1e4
 _LARGE_SCALE = 1000.0
 _SMALL_FRACTION = 0.125
 _NEAR = 2.0**-6
@@ -183,10 +184,12 @@ def draw_exact(tensor: torch.Tensor, constants: Sequence[float], generator: torc
 
 
 def halves_behind(constants: Sequence[float]) -> tuple[float, ...]:
-    """Return numbers that one of these constants, as a factor or a divisor, makes a whole number and a half."""
+    """Return numbers up to 10,000 that one of these constants, as a factor or a divisor, makes a whole number and a
+    half."""
     halves = [k + 0.5 for k in range(-4, 4)]
     found = {moved for c in constants if c > 0 for half in halves for moved in (half / c, half * c)}
-    return tuple(sorted(n for n in found if n * 2**_FINEST == int(n * 2**_FINEST)))
+    fine = (n * 2**_FINEST for n in found if abs(n) <= _LARGEST_HALF)
+    return tuple(sorted(n / 2**_FINEST for n in fine if n == int(n)))
 
 
 def _exact(draw: _AdversarialDraw) -> torch.Tensor:

@@ -65,6 +65,10 @@ class Cost:
         return self.elements <= other.elements and self.flops <= other.flops
 
 
+class WrongForwardError(ProblemError):
+    """The file fails at its own sizes, whatever its values are."""
+
+
 class LongForwardError(ProblemError):
     """The forward does more operations at the file's own sizes than can be followed."""
 

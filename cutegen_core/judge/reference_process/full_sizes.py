@@ -17,7 +17,6 @@ the probe.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -32,7 +31,11 @@ from cutegen_core.records.errors import ProblemError
 BUDGET = Cost(elements=4_200_000, flops=400_000_000)
 """Of one run: it takes the emulator and the reference about half a second each on two cores."""
 
-_SECONDS = 6.0
+_MOST_CALLS = 6000
+"""Operations of all forwards that are tried, which take a millisecond each: a busy machine finds what others do."""
+_FEWEST_TRIES, _FEWEST_CALLS = 24, 10
+"""Tries there are in any case, and operations that a try counts as at least."""
+
 SMALLEST = 8
 """Sizes are halved down to it; further only if nothing fits, and for kernels that take long at such sizes."""
 
@@ -80,12 +83,13 @@ class _FullSizeSearch:
     def __init__(self, source: str, origin: str, benchmark: Sizes, probe: SourceProbe, varied: Container[str]) -> None:
         self._source, self._origin, self._probe = source, origin, probe
         self._slots = problem_source.find_size_slots(problem_source.parse(source, origin))
-        self._deadline = time.monotonic() + _SECONDS
         self._forwards: dict[str, Forward | None] = {}
         places = tuple(_places(self._slots, benchmark))
         names = dict.fromkeys(name for place in places for name, _ in place.where)
         self._benchmark = {**{name: self._slots[name].value for name in names}, **benchmark}
         self._whole = problem_source.with_sizes(source, self._slots, self._benchmark)
+        own = self._find_forward(self._whole)
+        self._most_tries = max(_FEWEST_TRIES, _MOST_CALLS // max(_FEWEST_CALLS, len(own.calls) if own else 0))
         self._places = tuple(self._tie([p for p in places if p.where[0][0] in varied]))
 
     def ladders(self) -> tuple[tuple[SizedRun, ...], ...]:
@@ -126,7 +130,7 @@ class _FullSizeSearch:
         """Return runs within the budget, with the largest of the numbers halved again and again."""
         found: list[SizedRun] = []
         halvings, before = 1, dict[str, SizeValue]()
-        while len(found) < most and time.monotonic() < self._deadline:
+        while len(found) < most and len(self._forwards) < self._most_tries:
             sizes = self._halved(numbers, halvings, smallest)
             run = self._run(sizes)
             if sizes == before or run is None:

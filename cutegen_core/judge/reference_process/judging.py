@@ -26,6 +26,7 @@ _WIDEST = 8
 _MOST_OTHERS = 8
 _SAMPLES_BYTES = 1 << 20
 _LONGEST_REASON, _LONGEST_SUM = 2000, 1 << 20
+_NOT_OF_THAT_FORM = (KeyError, TypeError, ValueError, AttributeError, OverflowError, StopIteration)
 
 
 class Derived(NamedTuple):
@@ -74,7 +75,7 @@ def read_expected(message: Message, frames: Sequence[bytearray], outputs: Sequen
         if not 1 <= len(described) <= 1 + MOST_SAMPLES:
             raise ValueError(f"{len(described)} sets of outputs")
         return [_read_one(one, rest, outputs) for one in described]
-    except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
+    except _NOT_OF_THAT_FORM as error:
         raise ProblemError(f"the reference's process sent no expected values: {error}") from error
 
 
@@ -91,7 +92,7 @@ def read_derived(message: Message, frames: Sequence[bytearray], outputs: Sequenc
         (described,) = message["expected"]
         expected = _read_one(described, rest, outputs)
         return Derived(expected, [_read_basis(*pair, rest) for pair in zip(message["bases"], outputs, strict=True)])
-    except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
+    except _NOT_OF_THAT_FORM as error:
         raise ProblemError(f"the reference's process sent no expected values: {error}") from error
 
 

@@ -36,7 +36,7 @@ from typing import Protocol
 
 from cutegen_core.judge import problem_source
 from cutegen_core.judge.problem_source import SizeSlot, SizeValue
-from cutegen_core.judge.reference_process.forwards import EVEN, Cost, Forward, LongForwardError
+from cutegen_core.judge.reference_process.forwards import EVEN, Cost, Forward, LongForwardError, WrongForwardError
 from cutegen_core.judge.reference_process.shrinking import (
     RAGGED,
     TILES,
@@ -118,7 +118,7 @@ class _Search:
 
     def workloads(self) -> tuple[Workload, ...]:
         own = self._own()
-        if isinstance(own, LongForwardError):
+        if isinstance(own, LongForwardError | WrongForwardError):
             raise own
         if isinstance(own, Cost) and own.within(EMULATOR):
             self._probe.run(self._source, self._origin, Values.GIVEN)
@@ -159,7 +159,7 @@ class _Search:
         return self._probe.leaves_open(text, self._origin, one.values)
 
     def _own(self) -> Cost | ProblemError:
-        """Return the cost at the file's own sizes, or the error; a file that fails there may still run small."""
+        """Return the cost at the file's own sizes, or the error: what is too large there may still run small."""
         start = time.process_time()
         try:
             return self._cost({})
@@ -220,7 +220,8 @@ class _Search:
         """Return variants that keep divisibility, that break it, and with as many ones as the file accepts."""
         found: list[Workload] = []
         even = self._even() or (self._broadcasting_less(self._even) if self._whole else None)
-        odd = self._odd(base) if self._stay_even(base, even or base) else None
+        wanted = self._stay_even(base, even or base) or self._become_even(base, even or base)
+        odd = self._odd(base) if wanted else None
         smallest = self._broadcasting_less(partial(self._ones, base))
         for name, sizes in (("even", even), ("odd", odd), ("smallest", smallest)):
             if sizes and sizes != base and sizes not in [w.sizes for w in found]:
@@ -293,16 +294,23 @@ class _Search:
             return True
         return any(one[0] > min(one) and not any(e % EVEN for e in one) for one in zip(*extents, strict=True))
 
+    def _become_even(self, *small: Mapping[str, SizeValue]) -> bool:
+        """Return whether some number is odd in the file, and even in all of these workloads."""
+        every = [self._numbers(sizes) for sizes in small]
+        return any(n % 2 and all(one[p] % 2 == 0 for one in every) for p, n in self._numbers({}).items())
+
     def _extents(self, sizes: Mapping[str, SizeValue]) -> Sequence[int]:
         """Return the extents of all results; the numbers, where the file does something else at its own sizes."""
         tried = self._tried.get(self._text(sizes)) if self._pattern else None
         return tried.extents if isinstance(tried, Forward) else tuple(self._numbers(sizes).values())
 
     def _odd(self, base: Mapping[str, SizeValue]) -> Mapping[str, SizeValue] | None:
-        """Take every number that four divides off its divisibility, as far as the file accepts it."""
+        """Take every number that four divides off its divisibility, and one that is odd in the file back to an odd one,
+        as far as the file accepts it: a kernel may take a launch of its own for what no two divide."""
         targets: dict[SizeGroup, int] = {}
         now = self._numbers(base)
-        for group in (*self._even_groups(shared=True), *self._even_groups(shared=False)):
+        odd = [g for g in self._groups(shared=False) if g.value % 2 and now[g.places[0]] % 2 == 0]
+        for group in (*self._even_groups(shared=True), *self._even_groups(shared=False), *odd):
             if any(place in done.places for done in targets for place in group.places):
                 continue
             for target in odd_targets(now[group.places[0]], set(now.values())):
@@ -376,8 +384,9 @@ class _Search:
                 smaller = {g: t for g, t in style(others, cap).items() if t < g.value}
                 if (smaller or not others) and self._fits({**smaller, **targets}, budget):
                     return self._sizes({**smaller, **targets})
-            if targets:
-                return self._grown({**sizes, **self._sizes(targets, sizes)}, others, kind.ladder, budget)
+            fewer = {**sizes, **self._sizes(targets, sizes)}
+            if targets and self._fits_within(fewer, budget):
+                return self._grown(fewer, others, kind.ladder, budget)
         return sizes
 
     def _of_small_batch(self, sizes: Mapping[str, SizeValue], few: int) -> Mapping[str, SizeValue]:
@@ -522,7 +531,9 @@ class _Search:
         return known.cost
 
     def _text(self, sizes: Mapping[str, SizeValue]) -> str:
-        return problem_source.with_sizes(self._source, self._all, sizes)
+        """Return the file at these sizes; what is the file's own stays as it is written, as `1_000`."""
+        changed = {name: size for name, size in sizes.items() if size != self._all[name].value}
+        return problem_source.with_sizes(self._source, self._all, changed)
 
     def _groups(self, *, shared: bool) -> list[SizeGroup]:
         """Return the groups, largest number first; if `shared`, equal numbers in several places form one group."""

@@ -9,6 +9,8 @@ An operation of `_COMPOSED` is traced as the operations that PyTorch makes it of
 An operation in place keeps its underscore ("aten.relu_"); what the reference does with its operand afterwards refers to
 its result, but a view of the operand that was taken before does not. A constant tensor made inside `forward` is a
 "constant" node; one of few elements has its values in `Graph.constants`.
+
+What `torch.vmap` and `torch.func` transform is known after dispatch only: such a reference is traced there.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ import functools
 import inspect
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import fx
@@ -62,6 +64,11 @@ _COMPOSED = (
     "mvlgamma", "nanquantile", "native_channel_shuffle", "norm_except_dim", "pad_sequence", "row_stack",
     "special_multigammaln", "special_ndtr",
 )  # fmt: skip
+_OF_DISPATCH = (
+    "_backward", "_backward_data", "native_group_norm", "native_layer_norm", "native_batch_norm", "nll_loss_forward",
+    "nll_loss2d_forward",
+)  # fmt: skip
+"""How the names of operations end that dispatch leaves, and that are made of plain operations then."""
 _REPEATED = {"expand": 0, "addmm": 0, "baddbmm": 0, "copy_": 1}
 """Operations that are not pointwise, and the operand that they repeat where it is 1."""
 _BATCHED = ("bmm", "baddbmm")
@@ -107,10 +114,17 @@ def forward_of(live: Live) -> Forward:
     """
     elements = sum(t.numel() for t in live.tensors.values())
     counting = FlopCounterMode(display=False, custom_mapping={**recurrent_layers.flops_of(), **_OWN_FLOPS})
+    counting.mod_tracker = _NoModules()  # type: ignore[assignment]
     with counting as flops, _ElementCounter(live.origin) as counter, EverySlice():
         signature_of(live)
     cost = Cost(elements + counter.elements, int(flops.get_total_flops()))
     return Forward(cost, tuple(counter.calls), counter.chooses)
+
+
+class _NoModules(contextlib.nullcontext[None]):
+    """Takes the place of what counts for each module, and cannot while a forward computes gradients itself."""
+
+    parents = frozenset({"Global"})
 
 
 def _attention_flops(query: Sequence[int], key: Sequence[int], value: Sequence[int], *_: Any, **__: Any) -> int:  # noqa: ANN401
@@ -231,6 +245,22 @@ def adds_up_products(source: str, origin: str) -> bool:
 @functools.lru_cache(maxsize=8)
 def trace(source: str, origin: str) -> Graph:
     """Trace a reference; return a graph without nodes but with the reason if tracing fails."""
+    try:
+        return _trace(source, origin, pre_dispatch=True)
+    except _TransformedError:
+        return _trace(source, origin, pre_dispatch=False)
+
+
+class _TransformedError(Exception):
+    """`vmap` or `torch.func` keeps from the trace what it makes of the operations inside of it."""
+
+
+def _trace(source: str, origin: str, *, pre_dispatch: bool) -> Graph:
+    """Trace a reference before dispatch, or after it, where fewer operations are left whole.
+
+    Raises:
+        _TransformedError: before dispatch only: some operations were not seen.
+    """
     with fake_tensors():
         live = instantiate(source, origin)
         names = list(live.tensors)
@@ -241,27 +271,67 @@ def trace(source: str, origin: str) -> Graph:
 
         try:
             made = make_fx(
-                forward, tracing_mode="fake", pre_dispatch=True, decomposition_table=compositions(),
-                _allow_non_fake_inputs=True, **_WITH_LINES,
+                forward, tracing_mode="fake", pre_dispatch=pre_dispatch, _allow_non_fake_inputs=True, **_WITH_LINES,
+                decomposition_table=compositions() if pre_dispatch else _compositions_after_dispatch(),
             )  # fmt: skip
             traced = made(*live.tensors.values())
         except Exception as error:  # noqa: BLE001 - a file that cannot be traced still loads; the reason is the answer
             return Graph(reason=_described(error, origin))
     try:
-        return _GraphReader(names, code_name(origin)).read(traced)
-    except Exception as error:  # noqa: BLE001 - such as constants that `vmap` left behind
+        graph = _GraphReader(names, code_name(origin)).read(traced)
+    except Exception as error:
+        if pre_dispatch:
+            raise _TransformedError from error
         return Graph(reason=_described(error, origin))
+    if pre_dispatch and _is_transformed(traced):
+        raise _TransformedError
+    return graph
+
+
+def _is_transformed(traced: fx.GraphModule) -> bool:
+    """Return whether a trace has results of operations that it lacks, or says itself that it transforms."""
+    kept = (getattr(traced, node.target) for node in traced.graph.find_nodes(op="get_attr"))
+    return any(map(_is_unseen, kept)) or any(
+        str(getattr(node.target, "__module__", "")).startswith("torch._functorch") for node in traced.graph.nodes
+    )
+
+
+def _is_unseen(constant: object) -> bool:
+    """Return whether a constant of a trace is the result of operations that the trace lacks."""
+    if not isinstance(constant, torch.Tensor):
+        return False
+    if torch._C._functorch.is_functorch_wrapped_tensor(constant):
+        return True
+    return isinstance(constant, FakeTensor) and constant.constant is None
+
+
+_Compositions = dict[torch._ops.OpOverload, Callable[..., object]]
 
 
 @functools.cache
-def compositions() -> Mapping[torch._ops.OpOverload, Callable[..., object]]:
+def compositions() -> _Compositions:
     """Return what makes each overload of `_COMPOSED` of other operations, where this version of PyTorch has it."""
-    packets = [getattr(torch.ops.aten, name) for name in _COMPOSED if hasattr(torch.ops.aten, name)]
-    overloads = [getattr(packet, name) for packet in packets for name in packet.overloads() if name != "out"]
+    overloads = [one for one in _overloads(_COMPOSED) if one._overloadname != "out"]
     implicit = torch._C.DispatchKey.CompositeImplicitAutograd
-    return get_decompositions(overloads) | {
+    return _decompositions(overloads) | {
         one: one.decompose for one in overloads if one.has_kernel_for_dispatch_key(implicit)
     }
+
+
+@functools.cache
+def _compositions_after_dispatch() -> _Compositions:
+    """Return those, and what makes gradients, and what else only dispatch leaves, of plain operations."""
+    named = [name for name in dir(torch.ops.aten) if name.endswith(_OF_DISPATCH)]
+    return _decompositions(_overloads(named)) | compositions()
+
+
+def _overloads(names: Iterable[str]) -> list[torch._ops.OpOverload]:
+    packets = [getattr(torch.ops.aten, name) for name in names if hasattr(torch.ops.aten, name)]
+    return [getattr(packet, name) for packet in packets for name in packet.overloads()]
+
+
+def _decompositions(overloads: Sequence[torch._ops.OpOverload]) -> _Compositions:
+    return cast(_Compositions, get_decompositions(overloads))
 
 
 def _described(error: Exception, origin: str) -> str:

@@ -10,7 +10,7 @@ import hashlib
 import socket
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -28,9 +28,16 @@ from cutegen_core.judge.reference_process import (
 )
 from cutegen_core.judge.reference_process.derived_inputs import Drawn, draw_derived
 from cutegen_core.judge.reference_process.derived_values import Basis, are_finite, has_own_specials
-from cutegen_core.judge.reference_process.expected import Expected, expect, find_open_choices, run, run_rounded
+from cutegen_core.judge.reference_process.expected import (
+    Expected,
+    expect,
+    find_open_choices,
+    run,
+    run_rounded,
+    with_open_choices,
+)  # fmt: skip
 from cutegen_core.judge.reference_process.file_process import FileReply, receive_request, send_reply
-from cutegen_core.judge.reference_process.forwards import Forward
+from cutegen_core.judge.reference_process.forwards import Forward, LongForwardError, WrongForwardError
 from cutegen_core.judge.reference_process.loading.known_values import needs_values
 from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate, out_of_memory
 from cutegen_core.machine.worker import Message
@@ -105,7 +112,7 @@ class ReferenceHandler:
             )
         if request["derived"]:
             return _expect_derived(request, drawn)
-        first = _with_others(live, expect(live))
+        first = with_open_choices(live, expect(live))
         every = [first, *(_sample(request, live, first) if request["samples"] else ())]
         frames = [frame for one in every for frame in _frames(_tensors_of(one))]
         return FileReply({"expected": [_describe_expected(one) for one in every]}, frames)
@@ -180,8 +187,12 @@ class _TorchProbe:
             live = instantiate(source, origin)
             try:
                 return tracing.forward_of(live)
+            except LongForwardError:
+                raise
             except ProblemError as error:
-                if not needs_values(error) or sum(spec.nbytes for spec in live.specs()) > _SMALL_BYTES:
+                if not needs_values(error):
+                    raise WrongForwardError(str(error)) from error
+                if sum(spec.nbytes for spec in live.specs()) > _SMALL_BYTES:
                     raise
         # a forward that needs values cannot be counted on fake tensors; its inputs are small, so run it
         return tracing.forward_of(instantiate(source, origin))
@@ -221,12 +232,6 @@ def _draw(request: Message, seed: int) -> Drawn:
     if request["derived"]:
         return draw_derived(request["source"], request["origin"], Values(request["values"]), seed)
     return Drawn(values.instantiate_drawn(request["source"], request["origin"], Values(request["values"]), seed), ())
-
-
-def _with_others(live: Live, expected: Expected) -> Expected:
-    """Add what is right, too, where PyTorch leaves open what the reference gives."""
-    found = find_open_choices(live, expected)
-    return replace(expected, others=found.answers) if found else expected
 
 
 def _sample(request: Message, live: Live, expected: Expected) -> Iterator[Expected]:

@@ -17,7 +17,7 @@ from cutegen_core.problems.read import TESTED, sizes_of, whole_numbers
 from cutegen_core.records import operations as ops
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.operations import Flow
-from cutegen_core.records.problem import Problem, Signature, Workload, WorkloadRole
+from cutegen_core.records.problem import Problem, Signature, Workload, WorkloadRole, list_sizes
 
 LAUNCH_US = 10.0
 """A shorter kernel is timed by graph replay and consists mostly of latency: a launch costs 8 to 9 us."""
@@ -41,7 +41,7 @@ def check_test_shapes(problem: Problem) -> Iterator[LintFinding]:
     if not varying or not tested:
         return
     if all(sizes == tested[0] for sizes in tested):
-        yield LintFinding("one-shape", f"all tests have {_listed({n: tested[0][n] for n in varying})}.")
+        yield LintFinding("one-shape", f"all tests have {list_sizes({n: tested[0][n] for n in varying})}.")
     even = [name for name in varying if all(_is_even(sizes[name]) for sizes in tested)]
     if even:
         yield LintFinding("only-tiles", f"{', '.join(even)}: a multiple of {_TILE} in every test.")
@@ -131,7 +131,3 @@ def _signature(reference: Reference, workload: Workload) -> Signature | None:
 
 def _gib(size: int) -> str:
     return f"{size / (1 << 30):.1f} GiB"
-
-
-def _listed(sizes: Mapping[str, SizeValue]) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in sizes.items())

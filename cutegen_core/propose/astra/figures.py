@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from cutegen_core.propose.port import BenchmarkShape, ProposalRequest
 from cutegen_core.records.performance import COMPULSORY, EXISTING, WorkloadPerformance
+from cutegen_core.records.problem import list_sizes
 
 
 class ShapeFigure(NamedTuple):
@@ -51,7 +52,7 @@ def describe(found: tuple[ShapeFigure, ...]) -> str:
 
 
 def _figure(shape: BenchmarkShape, timed: WorkloadPerformance | None) -> ShapeFigure:
-    sizes = ", ".join(f"{name} = {size}" for name, size in shape.workload.sizes.items())
+    sizes = list_sizes(shape.workload.sizes)
     plain = ShapeFigure(shape.workload.name, f" ({sizes})" if sizes else "", shape.signature.nbytes)
     if timed is None:
         return plain

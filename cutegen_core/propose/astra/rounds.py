@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from cutegen_core.kernel.kernel_file import parse
+from cutegen_core.kernel.kernel_file import is_tunable
 from cutegen_core.propose import headroom
 from cutegen_core.propose.port import Answer, Attempt, Call, Finished, Proposal, ProposalRequest, WantsStudy
 from cutegen_core.propose.prompting.rendering import Prompt
@@ -16,7 +16,6 @@ from cutegen_core.propose.replies.reading import find_idea, first_words
 from cutegen_core.propose.tokens import estimate_tokens
 from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.decision import StudyKind
-from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.event import AnsweredBy, Role
 from cutegen_core.records.trial import Status
 
@@ -112,7 +111,4 @@ def author_of(call: Call) -> Author:
 
 
 def _is_tunable(request: ProposalRequest) -> bool:
-    try:
-        return request.base is not None and any(p.tunable for p in parse(request.base.source).params)
-    except KernelFileError:
-        return False
+    return request.base is not None and is_tunable(request.base.source)

@@ -13,6 +13,7 @@ A reply without a kernel is shown to the model and asked again once in the same 
 
 from __future__ import annotations
 
+from cutegen_core.kernel.kernel_file import is_tunable
 from cutegen_core.propose import headroom
 from cutegen_core.propose.cutegen import prompting
 from cutegen_core.propose.cutegen.menus import done_keys, idea_key, open_items
@@ -206,12 +207,10 @@ def _done(reason: str) -> str:
 
 
 def _end(reason: str, request: ProposalRequest) -> Answer:
-    """Return the sweep of the best, once; then the end. Without a kernel there is nothing to sweep."""
-    return (
-        Finished(reason)
-        if request.swept or request.base is None
-        else WantsStudy(StudyKind.SWEEP, f"{reason}: sweep the declared parameters")
-    )
+    """Return the sweep of the best, once; then the end. Without parameters there is nothing to sweep."""
+    if request.swept or request.base is None or not is_tunable(request.base.source):
+        return Finished(reason)
+    return WantsStudy(StudyKind.SWEEP, f"{reason}: sweep the declared parameters")
 
 
 def _explained(trial: Trial) -> bool:

@@ -62,8 +62,7 @@ def propose(
     """
     graph = with_sizes(graph, signature, others)
     if whole := _whole(graph, signature):
-        written = [write(level, _identifier(name)) for level in whole]
-        return tuple(Variant(v.name, v.idea, v.source) for v in written)
+        return tuple(write(level, _identifier(name)) for level in whole)
     plans = (
         _plan(graph, signature, simplest),
         _plan(graph, signature, spread),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from cutegen_core.kernel.kernel_file import is_tunable
 from cutegen_core.propose.playbook import (
     NotInPlaybook,
     Target,
@@ -59,7 +60,11 @@ def kernels_for(request: ProposalRequest) -> tuple[Variant, ...]:
 
 def _redirected(request: ProposalRequest, variants: Sequence[Variant]) -> Answer:
     base = request.base.source if request.base else ""
-    if base and re.search(r"\bsweep\b", request.instruction.lower()):
+    if re.search(r"\bsweep\b", request.instruction.lower()):
+        if not base:
+            return Declined("there is nothing to sweep yet: no kernel has passed")
+        if not is_tunable(base):
+            return Declined("there is nothing to sweep: the kernel declares no parameter with several values")
         return WantsStudy(StudyKind.SWEEP, "asked for: a sweep of the declared parameters")
     variant = redirect(request.instruction, variants, base)
     if variant is None:

@@ -34,7 +34,7 @@ from cutegen_core.propose.playbook.one_launch import (
 from cutegen_core.propose.playbook.products import menu as products
 from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
 from cutegen_core.propose.playbook.rows import attention, recurrent
-from cutegen_core.propose.playbook.rows.columns import columns_by_vectors, is_shared, pays_by_vectors
+from cutegen_core.propose.playbook.rows.columns import columns_by_vectors, is_of_columns, pays_by_vectors
 from cutegen_core.propose.playbook.rows.long_rows import long_rows, split_rows, wanted_shares
 from cutegen_core.propose.playbook.rows.segments import segments_naive, segments_shared
 from cutegen_core.propose.playbook.rows.sorts import sort_block, sort_naive
@@ -164,10 +164,9 @@ def menu_of(region: Region, target: Target = ANY, *, alone: bool = True) -> tupl
 def _rows_menu(region: Region, *, alone: bool) -> tuple[Level, ...]:
     if pays_by_vectors(region):
         return COLUMNS_WIDE
-    varying = [a for a in region.accesses if region.varies(a) and not a.counted]
-    own = [a for a in varying if not is_shared(region, a)] or varying
-    if not any(region.reduced[-1].stride(a).text == "1" for a in own):
+    if is_of_columns(region):
         return COLUMNS
+    varying = [a for a in region.accesses if region.varies(a) and not a.counted]
     cols = region.reduced[-1].extent.size
     contiguous = all(
         region.reduced[-1].stride(a).text == "1" and a.offset.text == "0"

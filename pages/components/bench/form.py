@@ -11,20 +11,25 @@ from cutegen_core.machine.device import KNOWN, choose_device
 from cutegen_core.problems import sets
 from cutegen_core.propose.registry import ANSWERERS, STRATEGIES, answerers
 from cutegen_core.records.bench import BenchSettings
-from cutegen_core.records.errors import UsageError
+from cutegen_core.records.decision import Effort
+from cutegen_core.records.errors import StoreError, UsageError
 from cutegen_core.records.event import AnsweredBy
+from cutegen_core.records.trial import ExecutorKind
 from cutegen_core.records.wording import counted
 from cutegen_core.session import start
 from cutegen_core.trajectory.store import Store
 from cutegen_core.views.wording import SANDBOXED
 from pages.components.access import access
-from pages.components.problems.new_session import Llm, choose_model, runs_on
+from pages.components.problems.new_session import Llm, choose_effort, choose_model, fill_in_model, runs_on
 from pages.components.shared import address, places, ui_state
 from pages.components.shared.texts import note, quiet, show_hidden
 
 FOLDER = "folder"
 """A choice beside the named sets."""
 AT_ONCE_MOST = 8
+MOST_STEPS = 10_000
+_NAME = "bench"
+"""Of this form's fields for a model."""
 _BY_THEMSELVES = (AnsweredBy.PLAYBOOK, AnsweredBy.LLM)
 """Who answers without a person."""
 
@@ -33,9 +38,9 @@ def render_form(store: Store) -> None:
     """Draw the fields, and the button that creates the bench and opens it."""
     if opening := ui_state.take_opening():  # before the button is drawn again, so that a second press starts no other
         st.switch_page(places.bench(), query_params={"bench": opening})
-    _take_link(store)
+    earlier = _take_link(store)
     problems, wrong = _problems()
-    first, second, third = st.columns([1.5, 1.5, 1])
+    first, second, third = st.columns([2, 1.7, 1])
     with first:
         strategy = st.selectbox(
             "Strategy", list(STRATEGIES), format_func=lambda key: STRATEGIES[key].title, key="bench-strategy"
@@ -45,10 +50,13 @@ def render_form(store: Store) -> None:
     with second:
         proposer = st.selectbox("Proposer", able, format_func=ANSWERERS.__getitem__, key="bench-proposer")
     with third:
-        steps = st.number_input("Max. steps of a session", 1, 1000, 40, key="bench-steps")
+        steps = st.number_input("Max. steps of a session", 1, MOST_STEPS, 40, key="bench-steps")
     with st.container():  # always there, so that everything below keeps its place
-        llm = choose_model("bench") if proposer is AnsweredBy.LLM else Llm()
-    first, second, third = st.columns([1.5, 1.5, 1], vertical_alignment="bottom")
+        llm, effort = Llm(), earlier.effort
+        if proposer is AnsweredBy.LLM:
+            llm = choose_model(_NAME)
+            effort = choose_effort(_NAME, strategy, llm, proposer)
+    first, second, third = st.columns([2, 1.7, 1], vertical_alignment="bottom")
     with first:
         arch = st.selectbox("Compile for", list(KNOWN), index=list(KNOWN).index(choose_device().arch), key="bench-arch")
     with second:
@@ -58,9 +66,11 @@ def render_form(store: Store) -> None:
         tune = st.checkbox("Tune", key="bench-tune",
                            help="Sweeps the parameters of each best kernel before its session ends.")  # fmt: skip
     quiet(f"{runs_on(choose_device(arch))} Each problem has a session without decisions, which you can open.")
+    if kept := _kept_words(earlier, proposer):
+        quiet(f"Kept from the earlier bench: {kept}.")
     settings = BenchSettings(
-        ui_state.text("bench-folder").strip() if _set() == FOLDER else _set(), problems, proposer, strategy, None, arch,
-        int(steps), llm.model, llm.max_tokens, int(at_once), tune,
+        ui_state.text("bench-folder").strip() if _set() == FOLDER else _set(), problems, proposer, strategy,
+        _executor(earlier), arch, int(steps), llm.model, llm.max_tokens, int(at_once), tune, effort=effort,
     )  # fmt: skip
     if wrong:
         note("info", wrong)
@@ -110,12 +120,23 @@ def _problems() -> tuple[tuple[str, ...], str]:
         return (), show_hidden(str(error))
 
 
-def _take_link(store: Store) -> None:
-    """Take the settings of the bench that a new link names."""
-    like = address.get("like")
-    if not like or not ui_state.first_time("bench-link", like):
-        return
-    found = views.bench_view(store, like).settings
+def _take_link(store: Store) -> BenchSettings:
+    """Take the settings of the bench that a link names; return them, or the usual ones."""
+    like, usual = address.get("like"), BenchSettings("", ())
+    if not like:
+        return usual
+    try:
+        found = views.bench_view(store, like).settings
+    except (UsageError, StoreError):
+        note("error", f"There is no bench “{show_hidden(like)}” to take settings from.")
+        return usual
+    if ui_state.first_time("bench-link", like):
+        _fill_in(found)
+    return found
+
+
+def _fill_in(found: BenchSettings) -> None:
+    """Set the fields as they were for an earlier bench."""
     named = found.set_name if found.set_name in sets.SETS else FOLDER
     ui_state.put("bench-set", named)
     if named == FOLDER:
@@ -127,3 +148,21 @@ def _take_link(store: Store) -> None:
         ("at-once", found.at_once), ("tune", found.tune), ("arch", found.arch or choose_device().arch),
     ):  # fmt: skip
         ui_state.put(f"bench-{key}", value)
+    if found.answered_by is AnsweredBy.LLM:
+        fill_in_model(_NAME, found.model, found.max_tokens, found.effort)
+
+
+def _executor(earlier: BenchSettings) -> ExecutorKind | None:
+    """Return the emulator where an earlier bench asked for it; else this machine chooses."""
+    return ExecutorKind.CPU if earlier.executor is ExecutorKind.CPU else None
+
+
+def _kept_words(earlier: BenchSettings, proposer: AnsweredBy) -> str:
+    """Say what of an earlier bench has no field here."""
+    effort = earlier.effort if proposer is not AnsweredBy.LLM else Effort()
+    words = (
+        f"at most {effort.max_minutes:g} minutes a session" if effort.max_minutes else "",
+        f"enough at {100 * effort.enough:.0f} % of the bound" if effort.enough != Effort().enough else "",
+        "runs on the emulator" if _executor(earlier) else "",
+    )
+    return ", ".join(filter(None, words))

@@ -15,7 +15,7 @@ from pages.components.shared.texts import in_chart
 COLOURS = dict(zip(views.BASELINES, (BLUE, GREEN, AMBER), strict=True))
 SYMBOLS = dict(zip(views.BASELINES, ("circle", "diamond", "square"), strict=True))
 _ROW_PX, _LEAST_PX, _NAMED, _LONGEST = 21, 150, 40, 36
-_FROM, _TO, _POINTS = 0.3, 8.0, 61
+_FROM, _TO = 0.3, 8.0
 _ABOVE = {"font": SMALL, "orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "entrywidth": 110}
 _TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.4, 2, 3, 5, 8, 16)
 
@@ -73,10 +73,10 @@ def share_words(lines: Sequence[BenchLine]) -> str:
 
 def fast_curve(lines: tuple[BenchLine, ...]) -> Figure:
     """Plot the share of all problems that are more than p times as fast, over p."""
-    points = [_FROM * (_TO / _FROM) ** (place / (_POINTS - 1)) for place in range(_POINTS)]
     figure = go.Figure()
     for name in _timed(lines):
         found = {line.problem: line.speedups.get(name) for line in lines}
+        points = sorted({_FROM, _TO, *(s for s in found.values() if s and _FROM < s < _TO)})
         figure.add_trace(go.Scatter(
             x=points, y=[100 * fast_p(found, p) for p in points], mode="lines", name=name,
             line={"color": COLOURS[name], "width": 2, "shape": "hv"},

@@ -23,6 +23,11 @@ from pages.components.shared.texts import chip, escape_html, note, plain_label, 
 POLL_S = 1.0
 
 
+def is_known(store: Store, job: str) -> bool:
+    """Return whether there is such a bench."""
+    return any(known.id == job for known in views.bench_jobs(store))
+
+
 def render_bench(store: Store, job: str) -> None:
     """Draw the bench. While it waits or runs, a fragment polls its header and progress; the page is drawn again, with
     its charts, when a problem is done."""
@@ -110,4 +115,4 @@ def _progress(view: BenchView, lines: Sequence[BenchLine]) -> None:
     said = [f"{len(lines)} of {view.total}", listed(view.running), so_far, to_come]
     st.progress(min(1.0, len(lines) / view.total), text=plain_label(" · ".join(filter(None, said))))
     if not lines:
-        quiet("The first problem is loaded; its session can be opened from the start page.")
+        quiet("The first problem is being loaded, or its session runs: the start page lists it.")

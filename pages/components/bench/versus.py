@@ -27,7 +27,7 @@ def render_versus(store: Store, view: BenchView, lines: Sequence[BenchLine]) -> 
         note("error", f"There is no bench “{wanted}” to compare with. Choose another one.")
     ui_state.keep_among(key, [NONE, *others], wanted if wanted in others else NONE)
     chosen = st.selectbox(
-        "Compare with", [NONE, *others], key=key, width=420, on_change=ui_state.noted(_choose, key),
+        "Compare with", [NONE, *others], key=key, width=560, on_change=ui_state.noted(_choose, key),
         format_func=lambda job: _named(others[job]) if job else "no other",
     )  # fmt: skip
     if chosen:

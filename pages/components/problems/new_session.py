@@ -50,7 +50,9 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
             _models_of([role for role, who in answers.items() if who is AnsweredBy.LLM])
     with st.container():
         effort = (
-            _effort(name, strategy, llm, proposer) if {AnsweredBy.LLM, AnsweredBy.PERSON} & set(asked) else Effort()
+            choose_effort(name, strategy, llm, proposer)
+            if {AnsweredBy.LLM, AnsweredBy.PERSON} & set(asked)
+            else Effort()
         )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         gates, arch, allow = _gates(name, strategy), _arch(name), _allow_regressions(name, strategy)
@@ -76,7 +78,7 @@ def render_new_session(store: Store, chosen: Problem | None = None) -> None:
         )
 
 
-def _effort(name: str, strategy: str, llm: Llm, proposer: AnsweredBy) -> Effort:
+def choose_effort(name: str, strategy: str, llm: Llm, proposer: AnsweredBy) -> Effort:
     """Draw how much a step may try, where the strategy's plan is not one of its roles, and what ends the session."""
     first, second = st.columns([1.6, 2])
     ideas = Ideas.ONE
@@ -282,6 +284,25 @@ def choose_model(name: str) -> Llm:
             key=f"new-tokens-{name}",
         )  # fmt: skip
     return Llm(True, model, int(budget) or None, tuple(s.name for s in models.settings))
+
+
+def fill_in_model(name: str, model: str, max_tokens: int | None, effort: Effort) -> None:
+    """Set the fields of `choose_model` and `choose_effort` to these, before they are drawn."""
+    known = [settings.name for settings in model_settings.read().settings]
+    values: dict[str, object] = {
+        "tokens": max_tokens or 0, "ideas": effort.ideas, "enough": round(100 * effort.enough), "width": effort.width,
+        "models": [one for one in effort.models if one in known], "conversation": effort.conversation,
+        **({"model": model} if model in known else {}),
+        **{key: value or 0.0 for key, value in _limit_values(effort).items()},
+    }  # fmt: skip
+    for key, value in values.items():
+        ui_state.put(f"new-{key}-{name}", value)
+
+
+def _limit_values(effort: Effort) -> Mapping[str, float | None]:
+    """Return the limits by the fields of `_LIMITS`."""
+    values = (effort.max_minutes, effort.max_cost, effort.tokens_per_percent, effort.cost_per_percent)
+    return dict(zip(_LIMITS, values, strict=True))
 
 
 def _model_words(models: Models, name: str) -> str:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from cutegen_core.problems import read
 from cutegen_core.problems.library import FolderListing, ProblemEntry
-from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem
+from cutegen_core.records.problem import DEFAULT_TOLERANCE, Problem, list_sizes
 from cutegen_core.records.wording import counted
 from cutegen_core.views.wording import ERROR_MULTIPLE
 from pages.components.problems import who_proposes
@@ -57,13 +57,13 @@ def _line(entry: ProblemEntry, is_edited: bool) -> str:
 
 def render_problem(problem: Problem) -> None:
     """Draw how kernels of the problem are judged."""
-    stated = ", ".join(f"{name} = {slot.value}" for name, slot in read.sizes_of(problem).items())
+    stated = list_sizes({name: slot.value for name, slot in read.sizes_of(problem).items()})
     own = f": {stated}" if stated else ""
     rows: list[tuple[object, ...]] = [
         (
             w.name,
             w.role,
-            ", ".join(f"{k} = {v}" for k, v in w.sizes.items()) or f"as in the file{own}",
+            list_sizes(w.sizes) or f"as in the file{own}",
             w.values.replace("_", " "),
         )
         for w in problem.workloads

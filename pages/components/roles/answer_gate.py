@@ -9,7 +9,7 @@ from cutegen_core.propose.replies.parsing import UnparsedReply, parse_reply
 from cutegen_core.records.decision import Gate
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.event import Role
-from cutegen_core.records.problem import Problem
+from cutegen_core.records.problem import Problem, list_sizes
 from cutegen_core.trajectory.state import OpenGate
 from cutegen_core.trajectory.store import Draft, Store
 from cutegen_core.views import SessionView
@@ -140,9 +140,7 @@ def _render_workloads(problem: Problem, answer: str) -> None:
         return
     added = suite.added_workloads(whole, problem)
     rows: list[tuple[object, ...]] = [
-        (w.name, w.role, ", ".join(f"{k} = {v}" for k, v in w.sizes.items()), w.values.replace("_", " "))
-        for w in whole.workloads
-        if w.name in added
+        (w.name, w.role, list_sizes(w.sizes), w.values.replace("_", " ")) for w in whole.workloads if w.name in added
     ]
     st.html(table(("workload added", "role", "sizes", "values"), rows, numbers_from=9))
 

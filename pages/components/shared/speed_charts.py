@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # it imports the evaluator, which takes a while to load
 STEPS_PX, SHAPES_PX = 220, 330
 LOG_FROM = 8.0
 """Use a logarithmic axis where the slowest time is more than this many times the fastest."""
+MOST_DECADES = 1.7
+"""Of such an axis, up to which there is room for more labels than powers of ten."""
 
 
 def contenders(workload: WorkloadPerformance, *, believed: bool) -> Figure:
@@ -111,8 +113,10 @@ def latency_over_steps(rows: Sequence[StepRow], speeds: Sequence[SpeedRow], show
     log = top > LOG_FROM * lowest
     _targets(figure, lines, log=log)
     bounds = [(0.6 if log else 0.94) * lowest, 1.03 * top]
-    scale = {"type": "log", "dtick": "D2", "range": [*map(math.log10, bounds)]} if log else {"range": bounds}
-    figure.update_yaxes(rangemode="normal", tickformat="~g", **scale)
+    decades = math.log10(bounds[1] / bounds[0])
+    ticks = "D2" if decades < MOST_DECADES else 1  # 2 and 5 have labels, too, while there is room
+    scale = {"type": "log", "dtick": ticks, "range": [*map(math.log10, bounds)]} if log else {"range": bounds}
+    figure.update_yaxes(rangemode="normal", tickformat=",.12~g", **scale)
     last_step = rows[-1].number
     return figure.update_xaxes(dtick=1 if last_step <= 12 else None, range=[0.4, last_step + 0.6])
 

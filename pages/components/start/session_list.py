@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import streamlit as st
 
@@ -14,11 +14,14 @@ from pages.components.shared.texts import plain_label, quiet, when
 SHOWN_AT_FIRST = 12
 
 
-def render_sessions(rows: Sequence[SessionRow]) -> None:
-    """Draw a line per session, newest first."""
+def render_sessions(rows: Sequence[SessionRow], of_benches: Collection[str]) -> None:
+    """Draw a line per session, newest first; those of benches, whose pages list them, where they are asked for."""
     if not rows:
         quiet("No sessions yet. Start one: softmax with the playbook needs no GPU, no API key and no network.")
         return
+    many = sum(row.id in of_benches for row in rows)
+    if many and not st.toggle(f"With {counted(many, 'session')} of benches", key="bench-sessions"):
+        rows = [row for row in rows if row.id not in of_benches]
     show_all = len(rows) > SHOWN_AT_FIRST and st.toggle(f"Show all {len(rows)}", key="all-sessions")
     for row in rows if show_all else rows[:SHOWN_AT_FIRST]:
         with st.container(horizontal=True, vertical_alignment="center", key=f"session-row-{row.id}"):

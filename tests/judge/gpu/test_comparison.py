@@ -20,20 +20,23 @@ TOLERANCE = Tolerance(1e-5, 1e-4)
 SPECIAL = (0.0, -0.0, float("nan"), float("inf"), -float("inf"), 1e-42, 3.0e38, 3.402823e38, -65504.0)
 
 
-def both(got, want, declared, dtype, tolerance=TOLERANCE):
+def both(got, want, declared, dtype, tolerance=TOLERANCE, others=()):
     """Return the CPU's verdict and the GPU's formula's on the same tensors."""
     raw = got.contiguous().view(torch.uint8).reshape(got.numel(), got.element_size())
-    array = [None if t is None else (t.double() if t.is_floating_point() else t).numpy() for t in (got, want, declared)]
-    answer = OutputValues(*array, poison=(raw == POISON).all(dim=1).reshape(got.shape).numpy())
+    array = [
+        None if t is None else (t.double() if t.is_floating_point() else t).numpy()
+        for t in (got, want, declared, *others)
+    ]
+    answer = OutputValues(*array[:3], (raw == POISON).all(dim=1).reshape(got.shape).numpy(), tuple(array[3:]))
     precision = None
     if declared is not None:
         precision = correctness.measure(answer.want, answer.declared, dtype)
         measured = comparison.measure(want, declared, dtype)
         assert measured.typical == pytest.approx(precision.typical)
         assert replace(measured, typical=precision.typical) == precision
-    flat = comparison.Elements(
-        *(None if t is None else t.reshape(-1) for t in (got, want, declared)), comparison.row_means(want, dtype)
-    )
+    right = [comparison.RightElements(t.reshape(-1), rows=comparison.row_means(t, dtype)) for t in (want, *others)]
+    first = replace(right[0], declared=None if declared is None else declared.reshape(-1))
+    flat = comparison.Elements(got.reshape(-1), (first, *right[1:]))
     rule = comparison.OutputRule(dtype, tolerance, precision)
     there = comparison.compare("out", flat, tuple(got.shape), rule, POISON)
     return correctness.compare("out", dtype, tolerance, answer, precision), there
@@ -62,7 +65,10 @@ def test_both_give_the_same_verdict(data):
             tensor.view(-1)[data.draw(st.integers(0, tensor.numel() - 1))] = value
     if data.draw(st.booleans()):
         got.view(-1).view(torch.uint8)[:4] = POISON
-    same(*both(got, want, data.draw(st.sampled_from([declared, None])), dtype))
+    others = [torch.where(torch.rand(shape, generator=generator) < 0.5, got.double(), want)] * data.draw(
+        st.integers(0, 1)
+    )
+    same(*both(got, want, data.draw(st.sampled_from([declared, None])), dtype, others=others))
 
 
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float16"])
@@ -78,6 +84,14 @@ def test_an_infinite_result_is_no_overflow(dtype):
 def test_integers_must_be_equal_at_either_precision(got, want):
     tensors = [torch.tensor(v, dtype=torch.int32).reshape(2, 2) for v in (got, want, [0, 1, 2, 3])]
     same(*both(*tensors, "int32"))
+
+
+def test_where_equal_elements_are_met_either_answer_is_right():
+    want, other = torch.tensor([[3, 1], [2, 0]]), torch.tensor([[5, 1], [2, 7]])
+    got = torch.tensor([[5, 1], [4, 0]])
+    here, there = both(got, want, want, "int64", others=[other])
+    same(here, there)
+    assert there.wrong == 1
 
 
 def test_an_output_nobody_wrote_is_called_that():

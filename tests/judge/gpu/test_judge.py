@@ -344,3 +344,34 @@ def test_each_output_is_held_against_its_own_tolerance_and_the_workloads_comes_f
             assert [c.wrong for c in judge.compare(workload)] == wrong
     finally:
         judge.close()
+
+
+EQUAL_ELEMENTS = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.topk(x.round(), 3, dim=1).indices
+
+def get_inputs():
+    return [torch.randn(8, 64)]
+"""
+
+
+def test_any_of_equal_elements_may_be_taken(on_the_cpu):
+    problem = Problem("ties", "", EQUAL_ELEMENTS, "ties.py", (OWN_SIZE,))
+    x = TensorSpec("x", "float32", (8, 64), TensorRole.INPUT)
+    judge = DeviceJudge(problem, "GPU-none")
+    try:
+        signature = Signature((x,), (TensorSpec("out", "int64", (8, 3), TensorRole.OUTPUT),))
+        shared = judge.prepare(Drawing(EQUAL_ELEMENTS, Values.GIVEN, 1), signature, 3).shared[0]
+        arrays = {each.name: array(each) for each in shared}
+        rounded, out = np.round(arrays["x"]).reshape(8, 64), arrays["out"].view(np.int64).reshape(8, 3)
+        for stable in (rounded, rounded[:, ::-1]):
+            first = np.argsort(-stable, axis=1, kind="stable")[:, :3]
+            out[:] = first if stable is rounded else 63 - first
+            assert [c.wrong for c in judge.compare(OWN_SIZE)] == [0]
+        out[0, 0] = np.argmin(rounded[0])
+        assert [c.wrong for c in judge.compare(OWN_SIZE)] == [1]
+    finally:
+        judge.close()

@@ -124,3 +124,10 @@ def test_every_kind_of_values_is_drawn_for_every_shape_and_number(inputs):
     for drawn in Values:
         tensor = values.instantiate_drawn(source, "here", drawn, 3).tensors["x"]
         assert (tensor.shape, tensor.dtype) == (given.shape, given.dtype)
+
+
+@pytest.mark.parametrize("constant", [1e-307, 2.2e-308, 1e-12])
+def test_halves_are_numbers_that_sums_hold(constant):
+    halves = drawing.halves_behind((0.5, constant))
+    assert halves
+    assert max(map(abs, halves)) <= 1e4

@@ -139,3 +139,18 @@ def test_a_single_size_shrinks_as_far_as_it_must():
 
 def test_a_file_whose_sizes_cannot_change_has_none():
     assert found("A = 4096\nB = 16384\n", Probe(lambda s: s == {"A": 4096, "B": 16384})) == ()
+
+
+def test_what_is_found_does_not_depend_on_the_time_it_takes(monkeypatch):
+    quick = found("A = 4096\nB = 2048\nC = 1024\n")
+    monkeypatch.setattr("time.monotonic", iter(range(0, 10**9, 100)).__next__)
+    assert found("A = 4096\nB = 2048\nC = 1024\n") == quick != ()
+
+
+def test_a_long_forward_is_tried_a_few_times_only():
+    probe = Probe()
+    call = ForwardCall("aten.add", frozenset(), (1,))
+    counted = probe.forward
+    probe.forward = lambda source, origin: replace(counted(source, origin), calls=(call,) * 3000)
+    assert found("A = 4096\nB = 2048\nC = 1024\nD = 512\n", probe)
+    assert len(probe.asked) <= 32

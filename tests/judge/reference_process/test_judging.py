@@ -1,8 +1,12 @@
 """What the CPU's judge reads of a kernel's output: bools by their bytes, numbers of no dimension."""
 
+import json
+
 import numpy as np
 import pytest
 
+from cutegen_core.judge import reference_answers
+from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 from cutegen_core.records.trial import Comparison
 
@@ -49,3 +53,9 @@ def test_any_choice_among_equal_elements_is_right(order, right, shared, tmp_path
     (output,) = reference.signature(workload).outputs
     (found,) = reference.compare(workload, 3, {output: tmp_path / "out"})
     assert found.wrong == (0 if right else 9)
+
+
+def test_an_endless_number_in_an_answer_is_the_files_fault():
+    answer = json.loads('{"shape": Infinity}')
+    with pytest.raises(ProblemError, match="here: its process gave an answer that cannot be used"):
+        reference_answers.read_answer(answer, "here", lambda message: int(message["shape"]))

@@ -62,6 +62,7 @@ from cutegen_core.records.trial import (
     WorkloadVerdict,
 )
 from tests.few_runs import few_runs
+from tests.places import DATA
 from tests.problems.kernelbench_files import GOOD
 from tests.session.real_sessions import loop
 
@@ -700,7 +701,9 @@ def test_without_menus_no_idea_is_offered_and_no_menu_ends_the_session(request_f
     assert not any(item.text in bare.prompt for item in items)
     assert "Give it a name of your own" in bare.prompt
     done = replace(request, attempts=tried("plain", *(item.key for item in items)))
-    assert isinstance(CutegenStrategy().respond(done), WantsStudy)
+    assert isinstance(CutegenStrategy().respond(done), Finished), "it declares nothing to sweep"
+    tunable = replace(done, base=replace(done.base, source=(DATA / "relu.cu").read_text()))
+    assert isinstance(CutegenStrategy().respond(tunable), WantsStudy)
     assert isinstance(asked("cutegen-no-menus", done), Ask)
     again = asked("cutegen-no-menus", replied(request, Role.PROPOSER, f"Idea: plain: again\n```cpp\n{EXAMPLE}```\n"))
     assert "the idea 'plain' was tried before" in again.prompt

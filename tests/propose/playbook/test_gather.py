@@ -19,6 +19,8 @@ from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.problem import Problem, WorkloadRole
 from cutegen_core.records.trial import Status
 from tests.execute.emulator.emulated import not_asked
+from tests.propose.playbook.right import assert_level_right
+from tests.propose.playbook.right import problem as case_of
 from tests.shared_tools import SharedTools
 
 DEVICE = choose_device("sm_90a")
@@ -93,6 +95,16 @@ def test_what_only_looks_alike_is_not_taken_for_it(
     graph = reference.graph(own)
     assert graph.nodes
     assert levels_of(graph, reference.signature(own)) == ()
+
+
+FROM_THE_END = case_of(
+    "x[i]", {"R": 64, "C": 64}, {"R": 37, "C": 20}, x="torch.randn(R, C)", i="torch.randint(-R, R, (50,))"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("level", ["naive", "persistent"])
+def test_indices_below_0_count_from_the_end(level: str, shared: SharedTools, tmp_path: Path) -> None:
+    assert_level_right(FROM_THE_END, level, {}, shared, tmp_path)
 
 
 @pytest.mark.by_default(1)

@@ -44,6 +44,7 @@ POINTWISE = {
     ),
     "kinds of numbers": (
         "torch.isnan(x), torch.isinf(x), torch.isfinite(x), torch.isposinf(x), torch.isneginf(x), torch.signbit(x), "
+        "torch.signbit((x * 0.0).abs()), i.abs(), "
         "torch.isclose(x, y, atol=0.5), torch.nan_to_num(x), torch.nan_to_num(x, 1.0, 2.0, -3.0), x.clamp(-1, 1), "
         "x.clamp_min(0.5), x.clamp_max(y), torch.logical_not(x > 0), torch.logical_and(x > 0, y > 0), "
         "torch.logical_or(x > 0, y > 0), torch.logical_xor(x > 0, y > 0), x == y, x != y, x < y, x <= y, x > y, x >= y"

@@ -286,7 +286,16 @@ def test_a_redirect_changes_the_next_source_or_is_declined() -> None:
     assert "does not know what 'sing' means; say one of naive, vectorised, tuned" in declined.reason
     same = proposer.respond(request(instruction="naive", base=base))
     assert isinstance(same, Declined)
-    assert isinstance(proposer.respond(request(instruction="sweep the parameters", base=base)), WantsStudy)
+    tuned = proposer.respond(request(instruction="tuned", base=base))
+    assert isinstance(tuned, Proposal)
+    tunable = Candidate(tuned.source, tuned.author)
+    assert isinstance(proposer.respond(request(instruction="sweep the parameters", base=tunable)), WantsStudy)
+    early = proposer.respond(request(instruction="sweep the parameters"))
+    assert isinstance(early, Declined)
+    assert "no kernel has passed" in early.reason
+    nothing = proposer.respond(request(instruction="sweep the parameters", base=base))
+    assert isinstance(nothing, Declined)
+    assert "nothing to sweep" in nothing.reason
     unknown = proposer.respond(request(op="aten.mode"))
     assert isinstance(unknown, Finished)
     assert "not in the playbook" in unknown.reason

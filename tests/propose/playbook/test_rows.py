@@ -207,12 +207,39 @@ BY_WARP_GROUPS: dict[str, tuple[Problem, dict[str, int]]] = {
         **{n: drawn.replace("half", "bfloat16") for n, drawn in HALVES.items()}), {"BN": 176}),
 }  # fmt: skip
 """With the parameters that are not their defaults."""
-CASES = {**SCANS, **PLACES, **LOSSES, **NORMS, **LONG, **ATTENTION, **IN_GROUPS, "masked groups": MASKED_GROUPS}
+TRANSFORMED = {
+    "vmap over pairs": problem(
+        "torch.vmap(lambda a: torch.vmap(lambda b: (a - b).abs().sum())(y))(x)", {"R": 4, "S": 5, "C": 64},
+        {"R": 3, "S": 2, "C": 37}, x="torch.randn(R, C)", y="torch.randn(S, C)"),
+    "gradient of layer norm": problem(
+        "torch.func.grad(lambda z: (F.layer_norm(z, (C,)) * y).sum())(x)", ROWS, {"R": 3, "C": 37}, **PAIR),
+    "gradient of a loss": problem(
+        "torch.func.grad(lambda z: F.cross_entropy(z, t))(x)", ROWS, {"R": 3, "C": 37}, **DRAW,
+        t="torch.randint(0, C, (R,))"),
+    "gradient by a backward pass": problem(
+        "-torch.autograd.grad((x.softmax(-1) * x).sum(), x)[0]", ROWS, {"R": 3, "C": 37},
+        lines=["torch.set_grad_enabled(True)", "x = x.requires_grad_()"], **DRAW),
+    "a function by its gradient": problem(
+        "(lambda value, pull: value + pull(y)[0])(*torch.func.vjp(lambda z: F.softplus(z) * z, x))", ROWS,
+        {"R": 3, "C": 37}, **PAIR),
+}  # fmt: skip
+CASES = {
+    **SCANS,
+    **PLACES,
+    **LOSSES,
+    **NORMS,
+    **LONG,
+    **ATTENTION,
+    **IN_GROUPS,
+    **TRANSFORMED,
+    "masked groups": MASKED_GROUPS,
+}
 ALWAYS = ("reversed", "position of the largest, with equals and NaN", "batch norm in training")
 """One of each kind; the others are thorough."""
 ONE_LEVEL: dict[tuple[str, str], dict[str, int]] = {
     ("group norm whose groups follow the sizes", "naive"): {},
     ("attention", "online"): {},
+    ("gradient of layer norm", "naive"): {},
     ("halves", "tensor cores"): {"BM": 64, "BN": 64, "STAGES": 2},
 }
 """What is dear to compile: one kernel of it, with small tiles; the others are thorough. The kernel of tensor cores is
@@ -655,7 +682,10 @@ def test_a_dimension_of_one_element_at_the_end_is_no_strip(shared: SharedTools, 
     ("forward", "why"),
     [
         ("x * (C * 7 % 5)", "the number 3, which changes with the sizes"),
-        ("x + 1 if C > 50 else torch.exp(x)", "whose operations change with the sizes"),
+        (
+            "x + 1 if C > 50 else torch.exp(x)",
+            r"line \d+: .* change with the sizes .*\(aten.add at some, aten.exp at others\)",
+        ),
         ("(lambda view: (x.mul_(2), view)[1])(x.view(-1))", "'aten.mul_' of what is read by another name"),
     ],
 )
@@ -677,6 +707,13 @@ def test_coverage_names_the_families_or_every_operation_without_a_rule(shared: S
     assert covered(product, shared, tmp_path) == (("product", "rows"), "")
     unknown = problem("torch.mode(x, 1)[0][:, None] + torch.digamma(y).relu()", ROWS, {"R": 3, "C": 37}, **PAIR)
     assert covered(unknown, shared, tmp_path) == ((), "no rule for aten.mode (line 9), aten.digamma (line 9)")
+
+
+@pytest.mark.parametrize("case", TRANSFORMED)
+def test_what_vmap_and_gradients_make_is_known(case: str, shared: SharedTools, tmp_path: Path) -> None:
+    families, missing = covered(TRANSFORMED[case], shared, tmp_path)
+    assert families
+    assert not missing
 
 
 def test_words_name_the_kernel_that_keeps_its_scores(shared: SharedTools, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from cutegen_core.kernel import kernel_file
 from cutegen_core.machine.device import choose_device
 from cutegen_core.problems.library import load
 from cutegen_core.propose.playbook import Variant, propose, serving
+from cutegen_core.propose.playbook.serving.writing import write
 from cutegen_core.records.candidate import Author, Candidate, content_key
 from cutegen_core.records.problem import Problem, Signature, WorkloadRole
 from cutegen_core.records.trial import Status
@@ -47,6 +48,9 @@ ALIKE = [
     ("per_token_quant_fp8", "amax(dim=-1, keepdim=True)", "mean(dim=-1, keepdim=True)"),
     ("per_token_quant_fp8", "wide.abs().amax", "wide.amax"),
     ("per_token_quant_fp8", "(wide / scale)", "(wide * scale)"),
+    ("per_token_quant_fp8", "(wide / scale)", "torch.div(wide, scale, rounding_mode='trunc')"),
+    ("per_token_quant_fp8", "(wide / scale)", "(wide.to(torch.int32).float() / scale)"),
+    ("per_token_quant_fp8", "(wide / scale)", "(wide.half().float() / scale)"),
     ("topk_softmax", "descending=True", "descending=False"),
     ("topk_softmax", "stable=True", "stable=False"),
     ("topk_softmax", "narrow(-1, 0, self.k)", "narrow(-1, 1, self.k)"),
@@ -63,8 +67,8 @@ def changed(name: str, before: str, after: str) -> Problem:
 def variants_of(problem: Problem, shared: SharedTools, folder: Path) -> tuple[tuple[Variant, ...], Signature]:
     reference = shared.reference(problem, folder)
     own = next(w for w in problem.workloads if w.name == "benchmark")
-    found = serving.recognise(reference.graph(own), reference.signature(own), "kernel")
-    return tuple(Variant(v.name, v.idea, v.source) for v in found), reference.signature(own)
+    signature = reference.signature(own)
+    return tuple(write(level, "kernel") for level in serving.levels_of(reference.graph(own), signature)), signature
 
 
 @pytest.mark.parametrize("name", MENUS)

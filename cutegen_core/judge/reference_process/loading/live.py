@@ -41,6 +41,7 @@ from cutegen_core.records.problem import ITEMSIZE, TensorRole, TensorSpec
 _MODULE_NAME = "cutegen_reference"
 _LOOKED_AT, _MOST_MOVED = 4096, 1e4
 """Elements of a parameter that show whether somebody drew it, and twice the most by which it is moved."""
+_WITHOUT_GRADIENTS = "does not require grad"
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "STATUS_ALLOC_FAILED")
 """Messages of torch, the CUDA runtime and its libraries; they share no exception type for this."""
 
@@ -170,6 +171,8 @@ def describe(error: BaseException, origin: str) -> str:
         return f"{where}: needs the module {error.name!r}, which is not installed here."
     if out_of_memory(error):
         return f"{where}: ran out of the memory a reference may use: {text or 'MemoryError'}."
+    if _WITHOUT_GRADIENTS in text:
+        return f"{where}: {text}: forward is called without gradients; compute them in `with torch.enable_grad():`."
     return f"{where}: {type(error).__name__}: {text}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cutegen_core.propose.playbook.gather.matching import INDEX, picked, row_numbers
+from cutegen_core.propose.playbook.gather.matching import INDEX, counts_from_end, picked, row_numbers
 from cutegen_core.propose.playbook.serving.matching import Matcher, number
 from cutegen_core.propose.playbook.serving.writing import ServingLevel
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
@@ -37,7 +37,7 @@ def find(graph: Graph, signature: Signature) -> Sequence[ServingLevel]:
     if added is None or product is None:
         return ()
     pointer, column = added[0], matcher.call(product[0], "unsqueeze")
-    rows = picked(matcher, product[1])
+    rows = picked(matcher, product[1]) if not counts_from_end(matcher, product[1]) else None
     table = matcher.given(rows[0]) if rows else None
     scores = _softmax(matcher, column.args[0], pointer) if column is not None else None
     if rows is None or table is None or scores is None or matcher.given(rows[1]) is not scores.idx:

@@ -89,7 +89,10 @@ def shares(matcher: Matcher, operand: Operand) -> tuple[Node, Node] | None:
 
 
 def picked(matcher: Matcher, operand: Operand) -> tuple[Operand, Operand] | None:
-    """Match rows by index along the first dimension: x.index_select(0, i), x[i] or embedding(i, x); return x and i."""
+    """Match rows by index along the first dimension: x.index_select(0, i), x[i] or embedding(i, x); return x and i.
+
+    Indices of x[i] that are less than 0 count from the end (`counts_from_end`).
+    """
     node = matcher.call(operand, "index_select", "index", "embedding")
     if node is None:
         return None
@@ -100,3 +103,10 @@ def picked(matcher: Matcher, operand: Operand) -> tuple[Operand, Operand] | None
     places = node.args[1]
     single = isinstance(places, tuple) and len(places) == 1
     return (node.args[0], places[0]) if isinstance(places, tuple) and single else None
+
+
+def counts_from_end(matcher: Matcher, operand: Operand) -> bool:
+    """Return whether rows are picked by an input that may count from the end."""
+    node = matcher.call(operand, "index")
+    rows = picked(matcher, operand) if node is not None else None
+    return rows is not None and matcher.given(rows[1]) is not None

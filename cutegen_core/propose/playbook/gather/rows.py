@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cutegen_core.propose.playbook.gather.matching import INDEX, picked
+from cutegen_core.propose.playbook.gather.matching import INDEX, counts_from_end, picked
 from cutegen_core.propose.playbook.parameters import VECTOR_BYTES
 from cutegen_core.propose.playbook.serving.matching import Matcher
 from cutegen_core.propose.playbook.serving.writing import ServingLevel
@@ -41,5 +41,6 @@ def find(graph: Graph, signature: Signature) -> Sequence[ServingLevel]:
         "element": ELEMENT[table.dtype],
         "index": INDEX[idx.dtype],
         "width": VECTOR_BYTES // ITEMSIZE[table.dtype],
+        "wraps": counts_from_end(matcher, Ref(graph.outputs[0])),
     }
     return tuple(ServingLevel(name, idea, "gather_rows.cu.j2", values) for name, idea in _LEVELS)

@@ -49,7 +49,7 @@ def with_sizes(graph: Graph, signature: Signature, others: Sequence[Traced]) -> 
     if _differ(graphs):
         graphs = list(map(_without_copies, graphs))
     if _differ(graphs):
-        raise NotInPlaybook("a reference whose operations change with the sizes of the workload is not in the playbook")
+        raise NotInPlaybook(_first_change(graphs))
     names = _PlanNames([signature, *(s for _, s in usable)])
     nodes = tuple(_node(nodes, names) for nodes in zip(*(g.nodes for g in graphs), strict=True))
     constants = {}
@@ -85,6 +85,18 @@ def _operations(graph: Graph) -> tuple[object, ...]:
     places = {node.name: k for k, node in enumerate(graph.nodes)}
     nodes = ((n.op, tuple(n.kwargs), tuple(places[name] for name in n.operands())) for n in graph.nodes)
     return (*nodes, tuple(places[name] for name in graph.outputs))
+
+
+def _first_change(graphs: Sequence[Graph]) -> str:
+    """Say where the operations of two workloads part."""
+    done = [_operations(graph) for graph in graphs]
+    other = next(k for k, operations in enumerate(done) if operations != done[0])
+    place = next(k for k, (one, two) in enumerate(zip(done[0], done[other], strict=False)) if one != two)
+    parted = [graph.nodes[place] for graph in (graphs[0], graphs[other]) if place < len(graph.nodes)]
+    line = f"line {parted[0].line}: " if parted and parted[0].line else ""
+    words = [f"aten.{ops.name(node)}" for node in parted] + ["nothing more"] * (2 - len(parted))
+    told = f"{words[0]} at some, {words[1]} at others" if words[0] != words[1] else f"another {words[0]}"
+    return f"{line}a reference whose operations change with the sizes of the workload ({told}) is not in the playbook"
 
 
 class _PlanNames:

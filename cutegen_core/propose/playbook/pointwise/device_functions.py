@@ -106,6 +106,8 @@ __device__ long floor_quotient(long a, long b) {
 """,
     "abs_of": """template <class T>
 __device__ T abs_of(T a) { return a < T(0) ? -a : a; }
+__device__ float abs_of(float a) { return fabsf(a); }
+__device__ double abs_of(double a) { return fabs(a); }
 """,
     "Logaddexp": """// The logarithm of the sum of two exponentials; of -inf, which stands for 0, it is the other one.
 struct Logaddexp {

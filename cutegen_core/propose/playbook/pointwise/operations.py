@@ -14,7 +14,7 @@ UNARY: Mapping[str, str] = {
     "sigmoid": "{T}(1) / ({T}(1) + exp{f}(-{0}))",
     "silu": "{0} / ({T}(1) + exp{f}(-{0}))",
     "tanh": "tanh{f}({0})",
-    "abs": "{0} < {T}(0) ? -{0} : {0}",
+    "abs": "abs_of({0})",
     "neg": "-{0}",
     "exp": "exp{f}({0})",
     "exp2": "exp2{f}({0})",

@@ -40,6 +40,13 @@ def is_shared(region: Region, access: TensorAccess) -> bool:
     return bool(region.outer) and region.outer[-1].stride(access).text == "0"
 
 
+def is_of_columns(region: Region) -> bool:
+    """Return whether nothing that each result reads for itself lies in order along what is reduced."""
+    walked = [a for a in region.accesses if region.varies(a) and not a.counted]
+    own = [a for a in walked if not is_shared(region, a)] or walked
+    return not any(region.reduced[-1].stride(a).text == "1" for a in own)
+
+
 def columns_by_vectors(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     """Write one launch for results that are whole, aligned vectors and all others, of which a thread has as many."""
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Region
+from cutegen_core.propose.playbook.rows.columns import is_of_columns
 from cutegen_core.propose.playbook.rows.kept_rows import LongRows
 from cutegen_core.propose.playbook.rows.persistent import add_persistent, wanted_persistent
 from cutegen_core.propose.playbook.rows.pipelines import add_pipeline, wanted_pipeline
@@ -161,17 +162,13 @@ def wanted_shares(region: Region, sm_count: int) -> int:
     plain = all(t.level == 1 and t.ctype in _DTYPE for t in reductions) and not any(
         region.varies(s.out) for s in region.stores
     )
-    along = has_vectors(region)
+    across = is_of_columns(region)
+    along = not across and has_vectors(region)
     rows, length = region.rows, region.length
-    if not plain or not (along or _is_of_columns(region)) or rows * length < _SPLIT_FROM:
+    if not plain or not (along or across) or rows * length < _SPLIT_FROM:
         return 1
     blocks = rows if along else -(-rows // _ACROSS)
     return max((n for n in SHARES if n * blocks <= _BLOCKS * sm_count and n * _SHARE <= length), default=1)
-
-
-def _is_of_columns(region: Region) -> bool:
-    walked = [a for a in region.accesses if region.varies(a) and not a.counted]
-    return not any(region.reduced[-1].stride(a).text == "1" for a in walked)
 
 
 def split_rows(region: Region, name: str, naming: Naming, suffix: str, shares: int) -> RegionText:
@@ -183,7 +180,7 @@ def split_rows(region: Region, name: str, naming: Naming, suffix: str, shares: i
     split = "".join(f", {r.ctype}* {r.shares}" for r in one.reductions)
     parts = "".join(f", {r.shares}" for r in one.reductions)
     block: tuple[str, ...]
-    if has_vectors(region):
+    if not is_of_columns(region):
         rows = LongRows(k)
         block, items = (piece.param("THREADS", 256, 256, 512, 1024),), piece.param("EACH", rows.wanted_vectors, 2, 4)
         whole = k.pass_number("whole", rows.whole, "bool")

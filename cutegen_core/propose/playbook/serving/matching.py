@@ -8,6 +8,12 @@ from cutegen_core.records import operations as ops
 from cutegen_core.records.graph import Graph, Node, Operand, Ref
 
 _CASTS = ("to", "float", "contiguous", "type_as", "clone")
+_HELD_BY = {
+    "float16": ("float32", "float64"), "bfloat16": ("float32", "float64"), "float32": ("float64",),
+    "float8_e4m3fn": ("float16", "bfloat16", "float32", "float64"),
+    "float8_e5m2": ("float16", "bfloat16", "float32", "float64"), "int32": ("int64", "float64"),
+}  # fmt: skip
+"""Dtype -> those that have each of its numbers."""
 
 
 @dataclass(frozen=True)
@@ -23,14 +29,23 @@ class Matcher:
 
     def __init__(self, graph: Graph) -> None:
         self._nodes = {node.name: node for node in graph.nodes}
+        self._outputs = set(graph.outputs)
 
     def node(self, operand: Operand) -> Node | None:
-        """Return the node behind an operand, casts and copies skipped."""
+        """Return the node behind an operand; copies are skipped, and casts that keep every number or store an
+        output."""
         node = self._nodes.get(operand.node) if isinstance(operand, Ref) else None
         while node is not None and ops.name(node) in _CASTS:
             first = node.argument(0)
-            node = self._nodes.get(first.node) if isinstance(first, Ref) else None
+            source = self._nodes.get(first.node) if isinstance(first, Ref) else None
+            if source is not None and not self._keeps(source, node):
+                return node
+            node = source
         return node
+
+    def _keeps(self, source: Node, cast: Node) -> bool:
+        same = source.dtype == cast.dtype or cast.dtype in _HELD_BY.get(source.dtype, ())
+        return same or cast.name in self._outputs
 
     def call(self, operand: Operand, *names: str) -> Node | None:
         """Return the node if it is one of these operations."""
@@ -45,7 +60,7 @@ class Matcher:
     def pair(self, operand: Operand, name: str) -> tuple[Operand, Operand] | None:
         """Return both operands of an operation of two, without further arguments."""
         node = self.call(operand, name)
-        if node is None or len(node.args) != 2 or node.kwargs.get("alpha", 1) != 1:
+        if node is None or len(node.args) != 2 or not set(node.kwargs) <= {"alpha"} or node.kwargs.get("alpha", 1) != 1:
             return None
         return node.args[0], node.args[1]
 
@@ -55,7 +70,7 @@ class Matcher:
         if item is None or item.op != "getitem" or item.args[1] not in (0, 1):
             return None
         chunk = self.call(item.args[0], "chunk")
-        if chunk is None or not _is_last(chunk, 2):
+        if chunk is None or not is_last(chunk, 2):
             return None
         source = self.node(chunk.args[0])
         halved = chunk.argument(1, "chunks") == 2 and source is not None and source.shape[-1] == 2 * item.shape[-1]
@@ -74,11 +89,6 @@ class Matcher:
         return node if kept and isinstance(only, int) and rank and only % rank == rank - 1 else None
 
 
-def _is_last(node: Node, position: int) -> bool:
-    dim = node.argument(position, "dim")
-    return isinstance(dim, int) and dim % max(1, len(node.shape)) == len(node.shape) - 1
-
-
 def number(operand: Operand) -> float | None:
     """Return an operand that is a plain number."""
     return float(operand) if isinstance(operand, int | float) and not isinstance(operand, bool) else None
@@ -86,4 +96,5 @@ def number(operand: Operand) -> float | None:
 
 def is_last(node: Node, position: int) -> bool:
     """Return whether an operation goes along the last dimension."""
-    return _is_last(node, position)
+    dim = node.argument(position, "dim")
+    return isinstance(dim, int) and dim % max(1, len(node.shape)) == len(node.shape) - 1

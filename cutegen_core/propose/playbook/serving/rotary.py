@@ -50,11 +50,23 @@ def _values(turned: Sequence[Rotation], outputs: Sequence[str]) -> Mapping[str, 
     first, inputs, many = turned[0], [r.given.name for r in turned], range(len(turned))
     element = ELEMENT[first.given.dtype]
     position = "long long" if first.positions.dtype == "int64" else "int"
-    sizes = [f"{inputs[0]}.shape[0]", *(f"{name}.shape[1]" for name in inputs), f"{inputs[0]}.shape[2] // 2"]
+    sizes = [
+        f"{inputs[0]}.shape[0]",
+        *(f"{name}.shape[1]" for name in inputs),
+        f"{inputs[0]}.shape[2] // 2",
+        f"{first.cache.name}.shape[0]",
+    ]
     arguments = [first.positions.name, first.cache.name, *inputs, *outputs, *sizes]
     pointers = [*(f"{element} const* x{k}" for k in many), *(f"{element}* y{k}" for k in many)]
-    numbers = ["int tokens", *(f"int heads{k}" for k in many), "int half_size"]
-    names = [*(f"x{k}" for k in many), *(f"y{k}" for k in many), "tokens", *(f"heads{k}" for k in many), "half_size"]
+    numbers = ["int tokens", *(f"int heads{k}" for k in many), "int half_size", "int angle_rows"]
+    names = [
+        *(f"x{k}" for k in many),
+        *(f"y{k}" for k in many),
+        "tokens",
+        *(f"heads{k}" for k in many),
+        "half_size",
+        "angle_rows",
+    ]
     return {
         "element": element,
         "width": VECTOR_BYTES // ITEMSIZE[first.given.dtype],

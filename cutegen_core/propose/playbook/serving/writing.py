@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cutegen_core.propose.playbook.variants import Variant
 from cutegen_core.propose.playbook.writing import render
 
 
@@ -23,16 +24,7 @@ class ServingLevel:
     values: Mapping[str, object]
 
 
-@dataclass(frozen=True)
-class ServingVariant:
-    """A kernel file with its name in the menu."""
-
-    name: str
-    idea: str
-    source: str
-
-
-def write(level: ServingLevel, kernel: str) -> ServingVariant:
+def write(level: ServingLevel, kernel: str) -> Variant:
     """Write the kernel file of one level; `kernel` is the kernel's name in it."""
     source = render(level.template, idea=level.idea, name=kernel, level=level.name, **level.values)
-    return ServingVariant(level.name, level.idea, source)
+    return Variant(level.name, level.idea, source)

@@ -62,10 +62,7 @@ def _notes(found: SweepTable) -> Iterator[str]:
         yield f"{found.turns} turns of timing, {share:.0f} % of what timing every point in full takes."
     if len(found.rows) > MOST_ROWS:
         yield f"{counted(len(found.rows) - MOST_ROWS, 'point')} further down the ranking not shown."
-    if found.pruned:
-        yield f"{counted(found.pruned, 'point')} cannot run here and was not compiled, such as: {found.pruned_why}"
-    if found.left_out:
-        yield f"{counted(found.left_out, 'further point')} not tried."
+    yield from found.say_left_out()
     if any(row.cost is not None for row in found.rows):
         yield (
             "Model is the cost by a model of the launches (waves, occupancy, bytes in flight, spills), in costs of the "
