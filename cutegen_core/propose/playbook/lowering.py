@@ -12,9 +12,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from cutegen_core.propose.playbook.call import COVERED, OperationCall, not_in_playbook
 from cutegen_core.propose.playbook.formulas import wrapped
 from cutegen_core.propose.playbook.graphs.in_place import needed, seen_writes, with_whole_writes
+from cutegen_core.propose.playbook.graphs.unread import refuse_unread
 from cutegen_core.propose.playbook.pointwise.operations import BINARY, UNARY
 from cutegen_core.propose.playbook.rules import RULES, SEVERAL
-from cutegen_core.propose.playbook.unread import refuse_unread
 from cutegen_core.propose.playbook.values import (
     POSITIONS,
     NotInPlaybook,

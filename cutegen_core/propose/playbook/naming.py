@@ -36,7 +36,12 @@ def words_of(codes: Iterable[str]) -> Words:
     """Return the words of C++ code; members, comments and strings do not count."""
     found = {word for code in codes for word in _CODE.findall(code) if word}
     letters = frozenset(word[0] for word in found if _VIEW in word)
-    return Words(frozenset(word for word in found if _MARK not in word), letters)
+    return Words(frozenset(word for word in found if not is_chosen(word)), letters)
+
+
+def is_chosen(word: str) -> bool:
+    """Return whether a `Naming` chose a word of code that was written with marked names."""
+    return _MARK in word
 
 
 @dataclass

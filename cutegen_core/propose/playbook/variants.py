@@ -33,6 +33,7 @@ from cutegen_core.propose.playbook.one_launch import (
 )
 from cutegen_core.propose.playbook.products import menu as products
 from cutegen_core.propose.playbook.regions import Kind, Planner, Region, are_strips
+from cutegen_core.propose.playbook.repeats import Owner, owners
 from cutegen_core.propose.playbook.rows import attention, recurrent
 from cutegen_core.propose.playbook.rows.columns import columns_by_vectors, is_of_columns, pays_by_vectors
 from cutegen_core.propose.playbook.rows.long_rows import long_rows, split_rows, wanted_shares
@@ -223,34 +224,48 @@ def write_variants(
 
 
 def _variant(planner: Planner, levels: Sequence[Level], name: str, taken: set[str], target: Target) -> Variant:
-    marked = _write(planner, levels, name, Naming(set(taken), words=None))
+    alone = [Owner(k) for k in range(len(levels))]
+    marked = _write(planner, levels, name, Naming(set(taken), words=None), alone)
     naming = Naming(set(taken), words_of(piece.code for piece in marked))
-    pieces = _write(planner, levels, name, naming)
-    _fix_small(planner.regions, pieces)
+    shared = owners(marked, _names(planner, name))
+    pieces = _write(planner, levels, name, naming, shared)
+    _fix_small(planner.regions, pieces, shared)
     idea = idea_of(levels)
     scratch = [ScratchText(b.name, b.dtype, tuple(d.text for d in b.dims) or ("1",), b.zero) for b in planner.scratch]
     source = write_file(idea, naming, pieces, scratch, ("fast_math",) if planner.fast else ())
     return Variant(leading(planner, levels, target).name, idea, source)
 
 
-def _write(planner: Planner, levels: Sequence[Level], name: str, naming: Naming) -> list[RegionText]:
-    """Return the text of each region by its level."""
+def _names(planner: Planner, name: str) -> list[str]:
+    """Return what each region's kernels are called."""
     if len(planner.regions) == 1:
-        return [levels[0].write(planner.regions[0], name, naming, "")]
-    pieces = []
-    for n, (one, level) in enumerate(zip(planner.regions, levels, strict=True), 1):
-        piece = level.write(one, f"{name}_{one.kind.value}{n}", naming, str(n))
+        return [name]
+    return [f"{name}_{one.kind.value}{n}" for n, one in enumerate(planner.regions, 1)]
+
+
+def _write(
+    planner: Planner, levels: Sequence[Level], name: str, naming: Naming, shared: Sequence[Owner]
+) -> list[RegionText]:
+    """Return the text of each region by its level; `shared` says whose kernel it launches."""
+    names, pieces = _names(planner, name), list[RegionText]()
+    for k, (one, level, owner) in enumerate(zip(planner.regions, levels, shared, strict=True)):
+        number = str((owner.region if owner.tuned else k) + 1) if len(names) > 1 else ""
+        piece = level.write(one, names[owner.region], naming, number)
+        if owner.region != k:
+            piece.code, piece.params = "", [] if owner.tuned else piece.params
         if one.wanted:
             piece.launches = [launch.only(one.wanted) for launch in piece.launches]
         pieces.append(piece)
     return pieces
 
 
-def _fix_small(regions: Sequence[Region], pieces: Sequence[RegionText]) -> None:
+def _fix_small(regions: Sequence[Region], pieces: Sequence[RegionText], shared: Sequence[Owner]) -> None:
     """Leave no choice to the parameters of the regions with least work, where all choices together are too many."""
-    combinations = 1
-    by_work = sorted(zip(regions, pieces, strict=True), key=lambda pair: -pair[0].work)
-    for _, piece in by_work:
+    combinations, work = 1, [0] * len(pieces)
+    for k, (region, owner) in enumerate(zip(regions, shared, strict=True)):
+        work[owner.region if owner.tuned else k] += region.work
+    for k in sorted(range(len(pieces)), key=lambda k: -work[k]):
+        piece = pieces[k]
         own = prod(len(p.values) for p in piece.params)
         if combinations * own > MOST_COMBINATIONS:
             piece.params = [replace(p, values=(p.default,)) for p in piece.params]

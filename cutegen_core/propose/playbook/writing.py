@@ -176,7 +176,7 @@ def write_file(
 ) -> str:
     """Return the whole kernel file of these regions, with the buffers between them; `allow` declares relaxations."""
     launches, maps = [t for p in pieces for t in p.launches], [t for p in pieces for t in p.maps]
-    params, where = [t for p in pieces for t in p.params], [t for p in pieces for t in p.where]
+    params, where = [t for p in pieces for t in p.params], tuple(dict.fromkeys(t for p in pieces for t in p.where))
     buffers = [*scratch, *(t for p in pieces for t in p.scratch)]
     entries = [line for b in buffers for line in b.lines]
     entries += [line for m in maps for line in m.lines] + [line for t in launches for line in t.lines]

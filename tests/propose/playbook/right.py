@@ -62,7 +62,9 @@ def variants_of(case: Problem, shared: SharedTools, scratch: Path, target: Targe
     """Write the kernels from the benchmark workload, and from what another one shows of its sizes."""
     reference, (own, awkward, *_) = shared.reference(case, scratch), case.workloads
     other = reference.graph(awkward), reference.signature(awkward)
-    return propose(reference.graph(own), reference.signature(own), "case", target or Target(), others=[other])
+    made = propose(reference.graph(own), reference.signature(own), "case", target or Target(), others=[other])
+    assert len({variant.idea for variant in made}) == len(made)
+    return made
 
 
 def assert_right(

@@ -86,6 +86,14 @@ def test_a_row_of_any_length_is_sorted(run: int, shared: SharedTools, tmp_path: 
     )
 
 
+def test_few_long_rows_are_sorted_for_their_largest(shared: SharedTools, tmp_path: Path) -> None:
+    """A pass for each of eight takes sixteen kernels where several blocks share a row."""
+    made = problem("x.topk(8)[0]", {"R": 2, "C": 1 << 18}, {"R": 2, "C": 71}, x="torch.randn(R, C)")
+    variants = variants_of(made, shared, tmp_path)
+    assert max(variant.source.count("__global__") for variant in variants) < 8
+    assert_right(made, variants[-1:], made.workloads, shared, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("results", "reason"),
     [

@@ -6,7 +6,7 @@ import pytest
 
 from cutegen_core.propose.playbook import NotInPlaybook
 from cutegen_core.propose.playbook.call import OperationCall
-from cutegen_core.propose.playbook.unread import refuse_unread
+from cutegen_core.propose.playbook.graphs.unread import refuse_unread
 from cutegen_core.records.graph import Node, Operand
 
 

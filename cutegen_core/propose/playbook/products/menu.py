@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from cutegen_core.propose.playbook.naming import Naming
@@ -57,10 +58,14 @@ _WARP_GROUPS = Level(
 
 _SPLIT = "the long sum cut into shares for several blocks, which a second kernel adds up in one order, shares tunable"
 _SHARED = {
-    "float32": (("split", simt.multistage), ("3xTF32 split", tensor_cores.tf32_in_three)),
-    "float64": (("split", simt.multistage),),
-    **dict.fromkeys(("float16", "bfloat16"), (("split", tensor_cores.sm80),)),
+    "float32": (
+        Level("split", _SPLIT, simt.multistage),
+        Level("3xTF32 split", f"{_SPLIT}; three products on tensor cores", tensor_cores.tf32_in_three),
+    ),
+    "float64": (Level("split", _SPLIT, simt.multistage),),
+    **dict.fromkeys(("float16", "bfloat16"), (Level("split", _SPLIT, tensor_cores.sm80),)),
 }
+"""What each share is written by."""
 SM_COUNT = 108
 """Of the smallest device that products are cut for, where none is known."""
 
@@ -82,6 +87,7 @@ def menu(region: Region, target: Target) -> tuple[Level, ...]:
         if target.has_wgmma and tensor_cores.can_be_mapped(region):
             levels.append(_WARP_GROUPS)
     if shares > 1 and types <= set(_SHARED):
-        writers = _SHARED[region.a.dtype]
-        levels += [Level(name, _SPLIT, partial(split, shares=shares, write=write)) for name, write in writers]
+        levels += [
+            replace(one, write=partial(split, shares=shares, write=one.write)) for one in _SHARED[region.a.dtype]
+        ]
     return tuple(levels)

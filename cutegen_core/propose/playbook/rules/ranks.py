@@ -39,7 +39,9 @@ from cutegen_core.propose.playbook.values import (
     window,
 )
 
-_MOST_RANKS = 16
+_MOST_RANKS, _MOST_RANKS_OF_LONG = 16, 2
+_LONG_ROW, _FEW_ROWS = 1 << 17, 64
+"""Elements of a row from which several blocks share it, so that a pass takes two kernels, if there are so few rows."""
 _FINEST_SHARE = 10_000
 _MOSTLY_DIFFERENT, _LONG = "float32", "int64"
 _SHORT_WHOLE = ("int32", "int16", "int8", "uint8", "bool")
@@ -52,7 +54,7 @@ def _topk(call: OperationCall) -> dict[str, Value]:
     call.flag(4, "sorted", True)
     axis, largest, count = int(call.number(2, "dim", -1)), call.flag(3, "largest", True), call.operand(1, "k")
     assert isinstance(count, int)
-    if _is_few(count):
+    if _is_few(count, call.tensor(0), axis):
         return _results(call, _in_order(call, count, axis, largest), largest, axis)
     row = _sorted(call, axis, largest, wanted=extent(count))
     return _results(call, [window(row, axis, ZERO, extent(count))], largest, axis)
@@ -61,7 +63,7 @@ def _topk(call: OperationCall) -> dict[str, Value]:
 def _kthvalue(call: OperationCall) -> dict[str, Value]:
     axis, count = int(call.number(2, "dim", -1)), call.operand(1, "k")
     assert isinstance(count, int)
-    if _is_few(count):
+    if _is_few(count, call.tensor(0), axis):
         *_, kth = _in_order(call, count, axis, False)
     else:
         kth = window(_sorted(call, axis, False, wanted=extent(count)), axis, extent(count).less(ONE), ONE)
@@ -160,9 +162,11 @@ def _order_of(call: OperationCall) -> tuple[int, bool, bool]:
     return int(call.number(1, "dim", -1)), call.flag(2, "descending"), call.keyword("stable") is True
 
 
-def _is_few(count: int) -> bool:
+def _is_few(count: int, x: Value, axis: int) -> bool:
     """Tell whether a pass over the row for each costs less than to sort it."""
-    return is_constant(count) and count <= _MOST_RANKS
+    length = x.dims[axis].size
+    is_shared = length >= _LONG_ROW and x.numel < _FEW_ROWS * length
+    return is_constant(count) and count <= (_MOST_RANKS_OF_LONG if is_shared else _MOST_RANKS)
 
 
 def _ranks(call: OperationCall, axis: int, largest: bool, x: Value) -> Value:

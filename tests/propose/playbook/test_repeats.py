@@ -1,0 +1,71 @@
+"""Regions whose kernels are the same but for names share one: of equal layers, of a loop's steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cutegen_core.kernel import kernel_file
+from cutegen_core.records.problem import Problem
+from tests.propose.playbook.right import assert_right, problem, variants_of
+from tests.shared_tools import SharedTools
+
+LAYERS = 11
+
+
+def layered(*layers: str, init: str = "") -> Problem:
+    """Return a problem whose layers follow one another."""
+    lines = [f"x = {layer}" for layer in layers]
+    weights = f"self.w = nn.ParameterList([nn.Parameter(torch.randn(32, 32) / 6) for _ in range({LAYERS})])"
+    return problem("x", {"B": 64}, {"B": 19}, init=init or weights, lines=lines, x="torch.randn(B, 32)")
+
+
+def test_equal_layers_share_a_kernel(shared: SharedTools, tmp_path: Path) -> None:
+    """Each launch gives it the layer's own weight."""
+    made = layered(*(f"torch.tanh(x @ self.w[{k}])" for k in range(LAYERS)))
+    naive, *_, last = variants_of(made, shared, tmp_path)
+    for variant in (naive, last):
+        launches = kernel_file.parse(variant.source).launches
+        assert len({launch.kernel.split("<")[0] for launch in launches}) == variant.source.count("__global__") <= 2
+        assert {f"w_{k}" for k in range(LAYERS)} < {arg.expression.text for launch in launches for arg in launch.args}
+    assert_right(made, (naive, last), made.workloads, shared, tmp_path)
+
+
+def test_steps_of_a_loop_share_kernels(shared: SharedTools, tmp_path: Path) -> None:
+    lines = ["h = torch.zeros(x.shape[0], 8)", "for t in range(4):", "    h = torch.tanh(x[:, t] + h @ self.w)"]
+    made = problem(
+        "h", {"B": 64}, {"B": 5}, init="self.w = nn.Parameter(torch.randn(8, 8))", lines=lines, x="torch.randn(B, 4, 8)"
+    )
+    variants = variants_of(made, shared, tmp_path)
+    assert max(variant.source.count("__global__") for variant in variants) <= 4
+    assert_right(made, variants[:1], made.workloads, shared, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        ("torch.tanh(x @ self.w[0])", "torch.sigmoid(x @ self.w[1])"),
+        ("x @ self.w[0] * 2", "x @ self.w[1] * 3"),
+        ("x @ self.w[0]", "x @ self.w[1].t()"),
+        ("(x - x.amax(1, keepdim=True)) / 3", "(x @ self.w[0]).softmax(1)", "(x - x.amin(1, keepdim=True)) / 3"),
+    ],
+)
+def test_what_differs_in_more_than_names_has_kernels_of_its_own(
+    layers: tuple[str, ...], shared: SharedTools, tmp_path: Path
+) -> None:
+    made = layered(*layers)
+    naive, *_ = variants_of(made, shared, tmp_path)
+    assert naive.source.count("__global__") >= 2
+    assert_right(made, (naive,), made.workloads, shared, tmp_path)
+
+
+def test_layers_of_other_widths_share_the_text_but_not_the_parameters(shared: SharedTools, tmp_path: Path) -> None:
+    """A tile that suits one may not suit the other; what suits both is tuned for both."""
+    init = "self.a = nn.Parameter(torch.randn(32, 4096)); self.b = nn.Parameter(torch.randn(4096, 8))"
+    made = layered("torch.tanh(x @ self.a)", "torch.tanh(x @ self.b)", init=init)
+    variants = variants_of(made, shared, tmp_path)
+    for variant in variants:
+        launches = kernel_file.parse(variant.source).launches
+        assert {arg.expression.text for launch in launches for arg in launch.args} >= {"a", "b"}
+    assert_right(made, variants[:1], made.workloads, shared, tmp_path)
