@@ -50,6 +50,10 @@ class Domain:
         """Return the dimensions that are walked within a row."""
         return tuple(k for k, s in enumerate(self.symbols) if s is not None and s.startswith("r"))
 
+    def is_like(self, other: Domain) -> bool:
+        """Return whether the other one has the same elements, walked in the same rows."""
+        return self.symbols == other.symbols and agree(self.dims, other.dims)
+
     def coordinates(self, value: Value) -> list[Coordinate] | None:
         """Return the coordinates of a value's dimensions; None if it has neither an element's nor a row's extents."""
         if agree(value.dims, self.dims):
@@ -105,10 +109,13 @@ def grouped(values: Sequence[Value]) -> list[list[int]]:
 
 
 def share_rows(value: Value, other: Value) -> bool:
-    """Return whether both reduce the same rows, neither made of the other, so that one region can write them."""
-    domain = row_domain(value)
-    same = domain is not None and domain == row_domain(other)
-    return same and not is_made_of(value, other) and not is_made_of(other, value)
+    """Return whether both reduce the same rows, so that one region can write them: one may be made of the other if
+    nothing lies between that another kernel writes."""
+    domain, walked = row_domain(value), row_domain(other)
+    if domain is None or walked is None or not domain.is_like(walked):
+        return False
+    within = domain.holds(value) and domain.holds(other)
+    return within or not (is_made_of(value, other) or is_made_of(other, value))
 
 
 def is_made_of(value: Value, other: Value) -> bool:

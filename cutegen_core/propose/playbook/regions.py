@@ -224,7 +224,19 @@ class Planner:
                 self._join(value, store)
         whole = [(v, s) for v, s in pairs if not isinstance(v, Join)]
         for group in grouped([v for v, _ in whole]):
-            self.regions.append(self._region([whole[k][0] for k in group], [whole[k][1] for k in group]))
+            self._add_region([whole[k][0] for k in group], [whole[k][1] for k in group])
+
+    def _add_region(self, values: Sequence[Value], stores: Sequence[Load]) -> None:
+        """Add the region that writes these values, and to scratch what else is expected of the same rows."""
+        others = self._of_their_rows(values)
+        self._begun += others
+        names = [fresh("tmp", self.taken) for _ in others]
+        self._named |= set(names)
+        kept = [contiguous(name, _held_as(one), one.dims) for one, name in zip(others, names, strict=True)]
+        self.regions.append(self._region([*values, *others], [*stores, *kept]))
+        for one, store in zip(others, kept, strict=True):
+            self._keep(one, store)
+            self._begun.remove(one)
 
     def _join(self, value: Join, store: Load) -> None:
         """Add the regions that write each piece to its part of the result."""
@@ -268,35 +280,34 @@ class Planner:
         if value in self._in_joins:
             return self._in_joins[value]
         if value not in self._written:
-            together = self._of_its_rows(value)
-            self._begun += together
-            names = [fresh("tmp", self.taken) for _ in together]
-            self._named |= set(names)
-            stores = [contiguous(name, _held_as(one), one.dims) for one, name in zip(together, names, strict=True)]
-            if len(together) > 1:
-                self.regions.append(self._region(together, stores))
-            else:
-                self._write([plain(value)], stores)
-            for one, store in zip(together, stores, strict=True):
-                self.scratch.append(RegionScratch(store.tensor, store.dtype, one.dims))
-                self._written[one] = store
-                self._begun.remove(one)
+            name = fresh("tmp", self.taken)
+            self._named.add(name)
+            self._begun.append(value)
+            store = contiguous(name, _held_as(value), value.dims)
+            self._write([plain(value)], [store])
+            self._keep(value, store)
+            self._begun.remove(value)
         return self._written[value]
+
+    def _keep(self, value: Value, store: Load) -> None:
+        self.scratch.append(RegionScratch(store.tensor, store.dtype, value.dims))
+        self._written[value] = store
 
     @property
     def written(self) -> tuple[Value, ...]:
         """Return what was written to scratch."""
         return tuple(self._written)
 
-    def _of_its_rows(self, value: Value) -> list[Value]:
-        """Return the value, and what else is expected of the same rows and made of nothing that is not written yet."""
-        found = [value]
+    def _of_their_rows(self, values: Sequence[Value]) -> list[Value]:
+        """Return what else is expected of the same rows as these values, made of nothing that is not written yet."""
+        found: list[Value] = []
         for other in self.expected:
-            new = other not in found and other not in self._written and other not in self._begun
+            new = other not in self._written and other not in self._begun
+            together, begun = [*values, *found], [one for one in self._begun if one not in values]
             if (
                 new
-                and all(share_rows(one, other) for one in found)
-                and not any(is_made_of(other, one) for one in self._begun)
+                and all(share_rows(one, other) for one in together)
+                and not any(is_made_of(other, one) for one in begun)
             ):
                 found.append(other)
         return found
@@ -490,7 +501,8 @@ def _is_costly(value: Value) -> bool:
 
 def _held_as(value: Value) -> str:
     """Return the dtype of a value in scratch: a sum of halves, or a square, may be more than they hold."""
-    wide = _made_of_sums(value) or _is_square(value)
+    of_rows = isinstance(value, Compute) and value.of_sums and value.height > 0
+    wide = of_rows or _made_of_sums(value) or _is_square(value)
     return "float32" if value.dtype in ("float16", "bfloat16") and wide else value.dtype
 
 

@@ -8,7 +8,7 @@ which puts it into a scratch buffer written by a kernel of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cutegen_core.propose.playbook.pointwise.filling import fill, literal
@@ -141,7 +141,7 @@ class Terms:
                 return self.at(value.operand, [None if s is None else coordinates[s] for s in value.sources])
             case Load():
                 return self._load(value, coordinates)
-            case Compute() if self._follows_another(value):
+            case Compute() if self._follows_another(value) or self._is_of_other_rows(value, coordinates):
                 return self._load(self.materialise(value), coordinates)
             case Compute():
                 return self._compute(value, coordinates)
@@ -166,6 +166,21 @@ class Terms:
             return False
         parts = walk(value, Compute, Move)
         return not any(part is self.accumulator or isinstance(part, Reduce) for part in parts)
+
+    def _is_of_other_rows(self, value: Compute, coordinates: Sequence[Coordinate]) -> bool:
+        """Return whether a reduction here reads the value, a number for each row of another kernel, which computes it
+        once: 1 over the root of a variance."""
+        if not value.of_sums or not value.height or self.takes or not any(c in self.reduced for c in coordinates):
+            return False
+        sums = list(_sums(value, coordinates))
+        own, others = _longer(value.dims), [_longer(one.dims) for one, _ in sums]
+        same_rows = all(agree(own, dims) for dims in others)
+        return same_rows and not any(self._reduces(one, place) for one, place in sums)
+
+    def _reduces(self, value: Reduce, coordinates: Sequence[Coordinate]) -> bool:
+        """Return whether the region walks over what is reduced, at each of its rows."""
+        fits = agree([value.operand.dims[k] for k in value.axes], [self.extents[s] for s in self.reduced])
+        return fits and not any(c in self.reduced for k, c in enumerate(coordinates) if k not in value.axes)
 
     def _size(self, value: Size) -> str:
         ctype = COMPUTE_TYPE[value.dtype]
@@ -239,8 +254,7 @@ class Terms:
     def _reduce(self, value: Reduce, coordinates: Sequence[Coordinate]) -> str:
         symbols = iter(self.reduced)
         inner: list[Coordinate] = [next(symbols, "?") if k in value.axes else c for k, c in enumerate(coordinates)]
-        fits = agree([value.operand.dims[k] for k in value.axes], [self.extents[s] for s in self.reduced])
-        if not fits or any(c in self.reduced for k, c in enumerate(coordinates) if k not in value.axes):
+        if not self._reduces(value, coordinates):
             return self._load(self.materialise(value), coordinates)
         source = self.materialise(value.operand) if self._is_of_rows(value.operand) else value.operand
         operand = self.at(source, inner)
@@ -302,6 +316,26 @@ class Terms:
                 wanted.add(term.name)
                 pending += [n for n in term.needs if n in self.terms]
         return [t for t in self.terms.values() if t.name in wanted and t.varies == varying]
+
+
+def _sums(value: Value, coordinates: Sequence[Coordinate]) -> Iterator[tuple[Reduce, Sequence[Coordinate]]]:
+    """Yield the outermost reductions of a value, each at its coordinates; one of several ways to it."""
+    left, seen = [(value, coordinates)], set[Value]()
+    while left:
+        part, place = left.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        if isinstance(part, Reduce):
+            yield part, place
+        elif isinstance(part, Compute):
+            left += [(o, _aligned(o, part, place)) for o in part.operands]
+        elif isinstance(part, Move):
+            left.append((part.operand, [None if s is None else place[s] for s in part.sources]))
+
+
+def _longer(dims: Sequence[Extent]) -> list[Extent]:
+    return [extent for extent in dims if not extent.single]
 
 
 def _along_row(value: SegmentReduce, coordinates: Sequence[Coordinate]) -> list[Coordinate]:

@@ -5,12 +5,14 @@
    lie in a buffer, and a second kernel reduces them in a fixed order: every run gives the same bits.
 2. The scores of attention stay inside a kernel; a naive one writes them to memory. So does the last one without tensor
    cores: whole products reach three times the rate of tiles of attention, which is worth more than the traffic.
+3. Arithmetic that follows many reductions goes to memory: a loop would grow with the square of its steps, else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -36,6 +38,9 @@ _DEEP, _SCORES = 128, 1 << 30
 _ROWS, _LENGTH = 64, 1 << 17
 """Rows that leave most of a GPU idle, and their length from which it pays to reduce each by several blocks."""
 
+
+_MOST_FOLLOWED = 8
+"""Reductions that arithmetic may follow within one kernel."""
 
 Choose = Callable[[Sequence[Value]], list[Value]]
 """Rebuilds the outputs of a reference; what several are made of stays one value."""
@@ -71,7 +76,9 @@ class _Choice:
     def _rebuilt(self, value: Value) -> Value:
         match value:
             case Compute():
-                return _once(replace(value, operands=tuple(self._apart(self.of(o), value) for o in value.operands)))
+                return _short(
+                    _once(replace(value, operands=tuple(self._apart(self.of(o), value) for o in value.operands)))
+                )
             case DotProductAttention() if self._simplest or (self._last and _pays_in_memory(value)):
                 return self.of(value.plain)
             case DotProductAttention():
@@ -98,6 +105,15 @@ class _Choice:
             if few and any(map(_is_long, reductions(operand)))
             else operand
         )
+
+
+def _short(whole: Compute) -> Value:
+    """Return arithmetic as a tensor of its own where it follows many reductions, each made of those before it.
+
+    All kernels that follow would read each of them, else: a loop that normalises rows and columns in turn.
+    """
+    follows = 0 if whole.of_sums else sum(1 for _ in islice(reductions(whole), _MOST_FOLLOWED))
+    return Reshape(whole.dims, whole.dtype, whole) if follows == _MOST_FOLLOWED else whole
 
 
 def _once(whole: Compute) -> Compute:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from cutegen_core.propose.playbook.naming import Naming
@@ -57,15 +57,16 @@ _WARP_GROUPS = Level(
 
 
 _SPLIT = "the long sum cut into shares for several blocks, which a second kernel adds up in one order, shares tunable"
-_SHARED = {
+_Writer = Callable[..., RegionText]
+_SHARED: Mapping[str, tuple[tuple[str, str, _Writer], ...]] = {
     "float32": (
-        Level("split", _SPLIT, simt.multistage),
-        Level("3xTF32 split", f"{_SPLIT}; three products on tensor cores", tensor_cores.tf32_in_three),
+        ("split", _SPLIT, simt.multistage),
+        ("3xTF32 split", f"{_SPLIT}; three products on tensor cores", tensor_cores.tf32_in_three),
     ),
-    "float64": (Level("split", _SPLIT, simt.multistage),),
-    **dict.fromkeys(("float16", "bfloat16"), (Level("split", _SPLIT, tensor_cores.sm80),)),
+    "float64": (("split", _SPLIT, simt.multistage),),
+    **dict.fromkeys(("float16", "bfloat16"), (("split", _SPLIT, tensor_cores.sm80),)),
 }
-"""What each share is written by."""
+"""By dtype: name, idea, and what writes the kernel of a share."""
 SM_COUNT = 108
 """Of the smallest device that products are cut for, where none is known."""
 
@@ -87,7 +88,6 @@ def menu(region: Region, target: Target) -> tuple[Level, ...]:
         if target.has_wgmma and tensor_cores.can_be_mapped(region):
             levels.append(_WARP_GROUPS)
     if shares > 1 and types <= set(_SHARED):
-        levels += [
-            replace(one, write=partial(split, shares=shares, write=one.write)) for one in _SHARED[region.a.dtype]
-        ]
+        writers = _SHARED[region.a.dtype]
+        levels += [Level(name, idea, partial(split, shares=shares, write=write)) for name, idea, write in writers]
     return tuple(levels)

@@ -64,12 +64,18 @@ class Value:
         """Return how many reductions of one kernel follow one another up to this."""
         return 0
 
+    @property
+    def of_sums(self) -> bool:
+        """Return whether nothing but reductions and numbers is read for it."""
+        return False
+
 
 @dataclass(frozen=True, eq=False)
 class Constant(Value):
     """The same number everywhere."""
 
     number: int | float | bool
+    of_sums = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +83,7 @@ class Size(Value):
     """A number that depends on the workload, such as the length of a row, or one over its root."""
 
     text: str
+    of_sums = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +115,10 @@ class Compute(Value):
     def height(self) -> int:
         return max((o.height for o in self.operands), default=0)
 
+    @cached_property
+    def of_sums(self) -> bool:
+        return all(o.of_sums for o in self.operands)
+
 
 @dataclass(frozen=True, eq=False)
 class Move(Value):
@@ -120,6 +131,10 @@ class Move(Value):
     def height(self) -> int:
         return self.operand.height
 
+    @property
+    def of_sums(self) -> bool:
+        return self.operand.of_sums
+
 
 @dataclass(frozen=True, eq=False)
 class Reduce(Value):
@@ -128,6 +143,7 @@ class Reduce(Value):
     kind: str
     operand: Value
     axes: tuple[int, ...]
+    of_sums = True
 
     @cached_property
     def height(self) -> int:
