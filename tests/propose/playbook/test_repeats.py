@@ -42,6 +42,36 @@ def test_steps_of_a_loop_share_kernels(shared: SharedTools, tmp_path: Path) -> N
     assert_right(made, variants[:1], made.workloads, shared, tmp_path)
 
 
+LOOPS = {
+    "rows and columns in turn": (
+        8, "x", ["x = x - torch.logsumexp(x, 1, keepdim=True)", "x = x - torch.logsumexp(x, 0, keepdim=True)"], []
+    ),
+    "of halves": (8, "x", ["x = (x.half() - torch.logsumexp(x.half(), 0, keepdim=True)).float()"], []),
+    "a state that is read out": (
+        16, "torch.stack(y, 1)", ["h = torch.exp(x[:, t : t + 1]) * h + x", "y.append((h * x).sum(1))"],
+        ["h, y = 0 * x, []"],
+    ),
+    "neighbours": (10, "x", ["x = x + 0.1 * (torch.roll(x, 1, 0) + torch.roll(x, -1, 1) - 2 * x)"], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_has_not_many_more_kernels_for_more_steps(name: str, shared: SharedTools, tmp_path: Path) -> None:
+    """What a step reads is not made of all those before it, again and again."""
+    steps, result, body, before = LOOPS[name]
+
+    def looped(count: int) -> Problem:
+        lines = [*before, f"for t in range({count}):", *(f"    {line}" for line in body)]
+        return problem(result, {"R": 24, "C": 48}, {"R": 5, "C": 37}, lines=lines, x="torch.randn(R, C)")
+
+    made = looped(steps)
+    variants, longer = variants_of(made, shared, tmp_path), variants_of(looped(2 * steps), shared, tmp_path)
+    for few, many in zip(variants, longer, strict=True):
+        assert many.source.count("__global__") <= few.source.count("__global__") + 6
+        assert len(many.source) < 2 * len(few.source)
+    assert_right(made, variants[:1], made.workloads, shared, tmp_path)
+
+
 @pytest.mark.parametrize(
     "layers",
     [

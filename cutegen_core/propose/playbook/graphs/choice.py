@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from itertools import islice
 from math import prod
@@ -20,6 +21,7 @@ from cutegen_core.propose.playbook.values import (
     ONE,
     Compute,
     DotProductAttention,
+    Move,
     Reduce,
     Reshape,
     Value,
@@ -39,8 +41,8 @@ _ROWS, _LENGTH = 64, 1 << 17
 """Rows that leave most of a GPU idle, and their length from which it pays to reduce each by several blocks."""
 
 
-_MOST_FOLLOWED = 8
-"""Reductions that arithmetic may follow within one kernel."""
+_MOST_FOLLOWED, _LONG = 8, 32
+"""Reductions that arithmetic may follow within one kernel, and steps of what is read in several places."""
 
 Choose = Callable[[Sequence[Value]], list[Value]]
 """Rebuilds the outputs of a reference; what several are made of stays one value."""
@@ -48,25 +50,30 @@ Choose = Callable[[Sequence[Value]], list[Value]]
 
 def spread(values: Sequence[Value]) -> list[Value]:
     """Return the values as many blocks compute them."""
-    return list(map(_Choice(simplest=False).of, values))
+    return _Choice(values, simplest=False).all()
 
 
 def foremost(values: Sequence[Value]) -> list[Value]:
     """Return the values as the fastest kernels known compute them."""
-    return list(map(_Choice(simplest=False, last=True).of, values))
+    return _Choice(values, simplest=False, last=True).all()
 
 
 def simplest(values: Sequence[Value]) -> list[Value]:
     """Return the values as a reader writes them down first."""
-    return list(map(_Choice(simplest=True).of, values))
+    return _Choice(values, simplest=True).all()
 
 
 class _Choice:
     """Rebuilds values, each once."""
 
-    def __init__(self, *, simplest: bool, last: bool = False) -> None:
-        self._simplest, self._last = simplest, last
+    def __init__(self, values: Sequence[Value], *, simplest: bool, last: bool = False) -> None:
+        self._values, self._simplest, self._last = values, simplest, last
+        self._uses = Counter(part for value in walk(values, Value) for part in set(made_of(value)))
         self._known: dict[Value, Value] = {}
+
+    def all(self) -> list[Value]:
+        """Return all of them."""
+        return list(map(self.of, self._values))
 
     def of(self, value: Value) -> Value:
         if value not in self._known:
@@ -76,9 +83,8 @@ class _Choice:
     def _rebuilt(self, value: Value) -> Value:
         match value:
             case Compute():
-                return _short(
-                    _once(replace(value, operands=tuple(self._apart(self.of(o), value) for o in value.operands)))
-                )
+                operands = tuple(self._apart(self.of(o), value) for o in value.operands)
+                return _short(_once(replace(value, operands=operands)), self._uses[value])
             case DotProductAttention() if self._simplest or (self._last and _pays_in_memory(value)):
                 return self.of(value.plain)
             case DotProductAttention():
@@ -107,13 +113,17 @@ class _Choice:
         )
 
 
-def _short(whole: Compute) -> Value:
-    """Return arithmetic as a tensor of its own where it follows many reductions, each made of those before it.
+def _short(whole: Compute, uses: int) -> Value:
+    """Return arithmetic as a tensor of its own where it is long, and all kernels that follow would do it again: loops
+    would grow with the square of their steps, else."""
+    follows = 0 if whole.of_sums else _at_most(_MOST_FOLLOWED, reductions(whole))
+    long = uses > 1 and _at_most(_LONG, walk(whole, Compute, Move)) == _LONG
+    return Reshape(whole.dims, whole.dtype, whole) if long or follows == _MOST_FOLLOWED else whole
 
-    All kernels that follow would read each of them, else: a loop that normalises rows and columns in turn.
-    """
-    follows = 0 if whole.of_sums else sum(1 for _ in islice(reductions(whole), _MOST_FOLLOWED))
-    return Reshape(whole.dims, whole.dtype, whole) if follows == _MOST_FOLLOWED else whole
+
+def _at_most(most: int, values: Iterable[Value]) -> int:
+    """Return how many there are, counted up to `most`."""
+    return sum(1 for _ in islice(values, most))
 
 
 def _once(whole: Compute) -> Compute:

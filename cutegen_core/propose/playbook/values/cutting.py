@@ -33,7 +33,7 @@ from cutegen_core.propose.playbook.values.reshaping import parts_of, reshaped
 from cutegen_core.propose.playbook.values.shaping import unsqueeze
 from cutegen_core.propose.playbook.values.sharing import shared, walk
 
-_VERY_MANY = 500
+_MANY = 32
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,10 @@ def _windows_along(operand: Value, whole: Value, axis: int, length: int, step: i
 
 
 def _part(value: Value, axis: int, cut: _Cut) -> Value:
-    """Return a part of a value, of one that is made of very many in memory: two parts of it would be twice as many, and
+    """Return a part of a value, of one that is made of many in memory: two parts of it would be twice as many, and
     so on with each step of a loop."""
-    very_many = next(islice(walk(value, Compute, Move), _VERY_MANY, None), None) is not None
-    return _viewed_part(value, axis, cut) if very_many else _cut(value, axis, cut)
+    many = next(islice(walk(value, Compute, Move), _MANY, None), None) is not None
+    return _viewed_part(value, axis, cut) if many else _cut(value, axis, cut)
 
 
 @shared
