@@ -44,6 +44,7 @@ class Range:
         steps: the fewest and the most of a program.
         dtypes: of its inputs.
         more: it draws from the forms of `drawn_forms`, too.
+        loops: some moves are repeated, each time from what the last one made.
     """
 
     sizes: Mapping[str, Sequence[int]]
@@ -51,6 +52,7 @@ class Range:
     steps: tuple[int, int]
     dtypes: Sequence[str] = ("float32",) * 8 + ("float16", "bfloat16")
     more: bool = False
+    loops: bool = False
 
 
 SMALL = Range(
@@ -66,7 +68,10 @@ LONG = Range(
     (1, 4),
 )
 """Rows that clusters and teams of blocks share: for a GPU."""
-RANGES: Mapping[str, Range] = {"small": SMALL, "wide": WIDE, "long": LONG, "long-wide": replace(LONG, more=True)}
+LOOPS = replace(SMALL, steps=(1, 3), loops=True)
+RANGES: Mapping[str, Range] = {
+    "small": SMALL, "wide": WIDE, "long": LONG, "long-wide": replace(LONG, more=True), "loops": LOOPS,
+}  # fmt: skip
 _SHAPES = (("R", "C"), ("N", "R", "C"), ("N", "R", "C"), ("C",), ("N", "4", "R", "C"), ("C", "R"), ("N", "C", "R"))
 _MOST_ELEMENTS = 6_000_000
 """Of a tensor: a program with a larger one is drawn again."""
@@ -149,6 +154,7 @@ def draw(seed: int, of: Range = SMALL) -> Problem:
         program.input(chance.choice(_SHAPES))
         for _ in range(chance.randint(*of.steps)):
             move = _form if of.more and chance.random() < 0.6 else chance.choice(_MOVES)
+            move = _loop if of.loops and chance.random() < 0.5 else move
             move(program, chance.choice(program.terms[-2:]))
         sizes, awkward = ({n: chance.choice(v) for n, v in some.items()} for some in (of.sizes, of.awkward))
         returned = [program.terms[-1], *chance.sample(program.terms, chance.choice((0, 0, 1)))]
@@ -450,6 +456,19 @@ def _form(program: Program, term: Term) -> None:
     program.lines += [part.replace("made", made) for part in before]
     program.line(last.replace("made", made), form.dims(term.dims, axis))
     return None
+
+
+def _loop(program: Program, term: Term) -> None:
+    """Repeat some moves that lead from a tensor to one that can be added to it."""
+    state, chance = program.line(f"{term.name} / 2", term.dims), program.chance
+    lines, terms, inputs = list(program.lines), list(program.terms), dict(program.inputs)
+    while (last := program.terms[-1]) is state or not _fits(last.dims, state.dims):
+        program.lines, program.terms, program.inputs = list(lines), list(terms), dict(inputs)
+        for _ in range(chance.randint(1, 4)):
+            chance.choice(_MOVES)(program, program.terms[-1])
+    body = [*program.lines[len(lines) :], f"{state.name} = ({state.name} + {last.name}) / 2"]
+    program.lines[len(lines) :] = [f"for _ in range({chance.randint(2, 6)}):", *(f"    {line}" for line in body)]
+    program.terms.append(state)
 
 
 _MOVES: Sequence[Callable[[Program, Term], None]] = (

@@ -10,7 +10,7 @@ from cutegen_core.propose.playbook.rules import RULES
 from cutegen_core.propose.playbook.values import reduce
 from cutegen_core.records.errors import ProblemError
 from tests.places import ROOT
-from tests.propose.playbook.drawn import SMALL, WIDE, Range, draw
+from tests.propose.playbook.drawn import LOOPS, SMALL, WIDE, Range, draw
 from tests.propose.playbook.right import assert_right, problem, variants_of
 from tests.shared_tools import SharedTools
 
@@ -20,7 +20,7 @@ NOT_ON_A_CPU = "not implemented for 'BFloat16'"
 """What PyTorch says of a reference that it runs on GPUs only, such as distances."""
 
 
-@pytest.mark.parametrize("of", [SMALL, WIDE], ids=["small", "wide"])
+@pytest.mark.parametrize("of", [SMALL, WIDE, LOOPS], ids=["small", "wide", "loops"])
 @pytest.mark.parametrize(
     "seed", [*range(FEW), *(pytest.param(k, marks=pytest.mark.thorough) for k in range(FEW, MANY))]
 )
