@@ -16,6 +16,9 @@ from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.pointwise.device_functions import HELPERS
 from cutegen_core.propose.playbook.regions import Region
 
+_WORD = re.compile(r"\w+")
+_ONE_PART = re.compile(r"\w+\.shape\[\d+\]|\w*\(.*\)")
+
 
 @dataclass(frozen=True)
 class ParameterText:
@@ -180,7 +183,8 @@ def write_file(
     buffers = [*scratch, *(t for p in pieces for t in p.scratch)]
     entries = [line for b in buffers for line in b.lines]
     entries += [line for m in maps for line in m.lines] + [line for t in launches for line in t.lines]
-    lines = [f'idea = "{idea}"', "", *_lets(naming, entries)]
+    lets, entries = _lets(naming, entries)
+    lines = [f'idea = "{idea}"', "", *lets]
     if params:
         lines += ["[params]", *(f"{p.name} = {_values(p)}" for p in params)]
         lines += [f"where = {_quoted(where)}"] if where else []
@@ -195,14 +199,49 @@ def write_file(
     return f"/* cutegen\n{plan}\n*/\n{head}\nusing namespace cute;\n\n{_helpers(code)}{code}"
 
 
-def _lets(naming: Naming, texts: Sequence[str]) -> list[str]:
-    """Return `[let]` with the names that these lines mention, and those that their expressions mention."""
-    mentioned, lets = set(re.findall(r"\w+", " ".join(texts))), list[str]()
-    for expression, name in reversed(naming.lets.items()):
+def _lets(naming: Naming, texts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return `[let]` with the names that these lines mention, and those that their expressions mention; and the lines,
+    in which a name stands for each expression that has one."""
+    named, lets = _Named(), list[tuple[str, str]]()
+    for expression, name in naming.lets.items():
+        short = named.shorten(expression)
+        lets.append((name, short))
+        named.add(short, name)
+    lines = list(map(named.shorten, texts))
+    mentioned, wanted = set(_WORD.findall(" ".join(lines))), list[str]()
+    for name, expression in reversed(lets):
         if name in mentioned:
-            mentioned.update(re.findall(r"\w+", expression))
-            lets.append(f'{name} = "{expression}"')
-    return ["[let]", *reversed(lets), ""] if lets else []
+            mentioned.update(_WORD.findall(expression))
+            wanted.append(f'{name} = "{expression}"')
+    return ["[let]", *reversed(wanted), ""] if wanted else [], lines
+
+
+class _Named:
+    """Expressions with names of their own: sizes of tensors, calls, and what is in parentheses."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def add(self, expression: str, name: str) -> None:
+        if _ONE_PART.fullmatch(expression) and _is_closed_at_end(expression):
+            self._names[expression] = name
+
+    def shorten(self, text: str) -> str:
+        """Return the text with names for these expressions, in the order in which they were named."""
+        for expression, name in self._names.items():
+            if expression in text:
+                text = re.sub(rf"(?<![\w.]){re.escape(expression)}", name, text)
+        return text
+
+
+def _is_closed_at_end(expression: str) -> bool:
+    """Return whether the first parenthesis is closed by the last one."""
+    depth = 0
+    for at, letter in enumerate(expression):
+        depth += (letter == "(") - (letter == ")")
+        if letter == ")" and not depth:
+            return at == len(expression) - 1
+    return True
 
 
 def _values(parameter: ParameterText) -> str:
@@ -218,7 +257,7 @@ def _helpers(code: str) -> str:
     """Return the device functions that the code mentions, each after those it uses."""
     text = render("helpers.j2", used=code).strip("\n")
     text = f"{text}\n\n" if text else ""
-    used = set(re.findall(r"\b\w+\b", code))
+    used = set(_WORD.findall(code))
     needed = [h for name, h in HELPERS.items() if name in used]
     for name in reversed(list(HELPERS)):
         if any(re.search(rf"\b{name}\b", h) for h in needed) and HELPERS[name] not in needed:

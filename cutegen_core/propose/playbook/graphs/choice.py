@@ -42,7 +42,7 @@ _ROWS, _LENGTH = 64, 1 << 17
 
 
 _MOST_FOLLOWED, _LONG = 8, 32
-"""Reductions that arithmetic may follow within one kernel, and steps of what is read in several places."""
+"""Reductions that arithmetic may follow within one kernel, and steps of what several are made of."""
 
 Choose = Callable[[Sequence[Value]], list[Value]]
 """Rebuilds the outputs of a reference; what several are made of stays one value."""
@@ -68,7 +68,7 @@ class _Choice:
 
     def __init__(self, values: Sequence[Value], *, simplest: bool, last: bool = False) -> None:
         self._values, self._simplest, self._last = values, simplest, last
-        self._uses = Counter(part for value in walk(values, Value) for part in set(made_of(value)))
+        self._uses = Counter(part for root in _roots(values) for part in walk(root, Compute, Move, Reduce))
         self._known: dict[Value, Value] = {}
 
     def all(self) -> list[Value]:
@@ -113,9 +113,19 @@ class _Choice:
         )
 
 
+def _roots(values: Sequence[Value]) -> set[Value]:
+    """Return what kernels write, or read from memory: arithmetic and reductions that two are made of are made twice."""
+    others = (part for part in walk(values, Value) if not isinstance(part, Compute | Move | Reduce))
+    return set(values).union(*(made_of(part) for part in others))
+
+
 def _short(whole: Compute, uses: int) -> Value:
     """Return arithmetic as a tensor of its own where it is long, and all kernels that follow would do it again: loops
-    would grow with the square of their steps, else."""
+    would grow with the square of their steps, else.
+
+    Args:
+        uses: how many kernels, about, are made of it.
+    """
     follows = 0 if whole.of_sums else _at_most(_MOST_FOLLOWED, reductions(whole))
     long = uses > 1 and _at_most(_LONG, walk(whole, Compute, Move)) == _LONG
     return Reshape(whole.dims, whole.dtype, whole) if long or follows == _MOST_FOLLOWED else whole

@@ -33,7 +33,7 @@ from cutegen_core.propose.playbook.values.reshaping import parts_of, reshaped
 from cutegen_core.propose.playbook.values.shaping import unsqueeze
 from cutegen_core.propose.playbook.values.sharing import shared, walk
 
-_MANY = 32
+_MANY = 48
 
 
 @dataclass(frozen=True)
