@@ -99,3 +99,19 @@ def test_layers_of_other_widths_share_the_text_but_not_the_parameters(shared: Sh
         launches = kernel_file.parse(variant.source).launches
         assert {arg.expression.text for launch in launches for arg in launch.args} >= {"a", "b"}
     assert_right(made, variants[:1], made.workloads, shared, tmp_path)
+
+
+def test_sizes_of_many_layers_are_made_of_those_of_the_layers_before(shared: SharedTools, tmp_path: Path) -> None:
+    """The text of each would hold those of all before it, and a plan of a large network would not fit into a file."""
+    init = "self.w = nn.ParameterList([nn.Parameter(torch.randn(4, 4, 3, 3) / 6) for _ in range(6)])"
+    lines = [
+        "for w in self.w:",
+        "    x = torch.relu(F.conv2d(F.interpolate(x, scale_factor=2), w, padding=(x.shape[2] % 2, 1)))",
+        "    x = F.avg_pool2d(x, 2)",
+    ]
+    made = problem("x", {"S": 16}, {"S": 11}, init=init, lines=lines, x="torch.randn(2, 4, S, S + 1)")
+    variants = variants_of(made, shared, tmp_path)
+    for variant in variants:
+        _, numbers = variant.source.split("[params]")[0].split("[let]")
+        assert max(map(len, numbers.splitlines())) < 120
+    assert_right(made, variants[:1], made.workloads, shared, tmp_path)
