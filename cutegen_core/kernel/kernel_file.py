@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 MAX_BYTES = 1 << 20
-MAX_PLAN = 1 << 16
+MAX_PLAN = 1 << 18
 MAX_INSTANCES = 8
 """Of one launch: each is compiled twice, and takes seconds."""
 PROGRAM_NAME = "candidate.cu"
@@ -302,7 +302,7 @@ def parse(text: str | bytes) -> KernelFile:
     """Parse a kernel file.
 
     Raises:
-        KernelFileTooLargeError: the file has more than 1 MB, or its plan more than 64 KiB.
+        KernelFileTooLargeError: the file has more than 1 MB, or its plan more than 256 KiB.
         KernelFileError: it is not UTF-8 text, has no plan, or its plan is malformed; with the line.
     """
     source = decode(text)

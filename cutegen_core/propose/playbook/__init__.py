@@ -3,8 +3,8 @@
 1. `lowering` turns the traced graph into values, composite operations taken apart by `rules`.
 2. `regions` cuts them into kernels: elementwise, row reductions, matrix products, convolutions, poolings (`windows`).
 3. `kernels` gives each what a template reads: names, parameters with their layouts, statements.
-4. `variants` writes each as a naive, a better and a tuned kernel file from `templates/` (`writing`); kernels that differ
-   in names only are one (`repeats`).
+4. `variants` writes each as a naive, a better and a tuned kernel file from `templates/` (`writing`); kernels that
+   differ in names only are one (`repeats`).
 A reference it cannot do raises NotInPlaybook, which says what is missing and what is covered.
 """
 
