@@ -134,7 +134,8 @@ def test_the_limits_are_those_of_the_code():
     memory = f"{limits.memory_bytes >> 30} GiB, {limits.log_bytes >> 20} MiB of messages"
     compiling = f"| {limits.seconds:g} s of processor time, {memory}"
     for said in (
-        f"UTF-8, {MAX_BYTES >> 20} MiB; {MAX_PLAN >> 10} KiB", f"| {MAX_THREADS}; ", f"`smem_max` of the device: {HOPPER.smem_max} bytes",
+        f"UTF-8, {MAX_BYTES >> 20} MiB; {MAX_PLAN >> 10} KiB", f"| {MAX_THREADS}; ",
+        f"`smem_max` of the device: {HOPPER.smem_max} bytes",
         compiling, f"At most {MAX_SCRATCH_BYTES >> 30} GiB each", f"at most {MAX_TEXT} characters",
         f"compiles at most {MOST_TIMED} points, and {MOST_MODELLED} without a GPU",
         f"{Evaluator.run_timeout_s:g} s, else TIMEOUT",
