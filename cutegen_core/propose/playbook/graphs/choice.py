@@ -68,7 +68,7 @@ class _Choice:
 
     def __init__(self, values: Sequence[Value], *, simplest: bool, last: bool = False) -> None:
         self._values, self._simplest, self._last = values, simplest, last
-        self._uses = Counter(part for root in _roots(values) for part in walk(root, Compute, Move, Reduce))
+        self._uses = Counter(part for some in _together(values) for part in walk(some, Compute, Move, Reduce))
         self._known: dict[Value, Value] = {}
 
     def all(self) -> list[Value]:
@@ -113,10 +113,17 @@ class _Choice:
         )
 
 
-def _roots(values: Sequence[Value]) -> set[Value]:
-    """Return what kernels write, or read from memory: arithmetic and reductions that two are made of are made twice."""
+def _together(values: Sequence[Value]) -> list[list[Value]]:
+    """Return what each kernel writes: arithmetic and reductions that two are made of are made twice.
+
+    Results of the same extents have one kernel; what is read from memory has one of its own, too.
+    """
+    results: dict[tuple[int, ...], list[Value]] = {}
+    for value in values:
+        results.setdefault(value.sizes, []).append(value)
     others = (part for part in walk(values, Value) if not isinstance(part, Compute | Move | Reduce))
-    return set(values).union(*(made_of(part) for part in others))
+    read = dict.fromkeys(part for other in others for part in made_of(other))
+    return [*results.values(), *([part] for part in read if part not in values)]
 
 
 def _short(whole: Compute, uses: int) -> Value:
