@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from cutegen_core.propose.playbook.call import COVERED, OperationCall, not_in_playbook
 from cutegen_core.propose.playbook.formulas import wrapped
-from cutegen_core.propose.playbook.graphs.in_place import needed, seen_writes, with_whole_writes
+from cutegen_core.propose.playbook.graphs.in_place import described, needed, seen_writes, with_whole_writes
 from cutegen_core.propose.playbook.pointwise.operations import BINARY, UNARY
 from cutegen_core.propose.playbook.rules import RULES, SEVERAL
 from cutegen_core.propose.playbook.unread import refuse_unread
@@ -51,7 +51,7 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
     for node in graph.nodes:
         try:
             if node.name in refused:
-                raise not_in_playbook(f"'{node.op}' of what is read by another name, too,")
+                raise not_in_playbook(described(node))
             if node.op == "input" and node.name in names and node.name in counted:
                 values[node.name] = load(node.name, node.dtype, node.shape)
             elif node.op != "input" and node.name in counted:
