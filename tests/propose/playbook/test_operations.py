@@ -67,6 +67,22 @@ POINTWISE = {
         "(x > 0) & (y > 0), ~(x > 0), (x > 0) ^ (y > 0), i.masked_fill(x > 0, 7), i / j"
     ),
 }
+KINDS = {
+    "numbers of another kind than the tensor's": (
+        "(x > 0) + 2, (x > 0) * 3, (x > 0) == 2, (x > 0) * 0.5, i > 2.5, i == 0.5, torch.where(i <= 1.5, x, y), "
+        "i.clamp(0.5, 3.5), i.clamp(min=-2 ** 63), torch.isin(i, 2.5), 2.5 // i.abs().clamp(1), torch.fmod(i, 1.5)"
+    ),
+    "tensors of several kinds": (
+        "torch.add(x, i, alpha=0.5), torch.rsub(x, y, alpha=2), torch.rsub(i, j, alpha=3), i.clamp(max=x), "
+        "x.half().clamp(min=y), torch.maximum(i, x), torch.maximum(x > 0, i * 2 ** 40 + 1), "
+        "torch.maximum(x, y.double()), torch.logaddexp(x, y.double()), (i > x) | (x > y.double()), "
+        "torch.linalg.vector_norm(x, dim=1, dtype=torch.float64), i.float().norm(dim=0, dtype=torch.float64)"
+    ),
+    "whole numbers that are whole already": (
+        "torch.floor(i * 2 ** 55 + 1), torch.ceil(i * 2 ** 55 + 1), torch.round(i * 2 ** 55 + 1), "
+        "torch.trunc(i * 2 ** 55 + 1)"
+    ),
+}
 OTHERS = {
     "counts": (
         "torch.any(x > 1, 1), torch.all(x > -1, 1), torch.count_nonzero(x > 0, 1), torch.nansum(x, 1), "
@@ -284,6 +300,13 @@ def test_pointwise_operations_are_right(name: str, shared: SharedTools, tmp_path
     assert_right(made, naive, made.workloads[1:], shared, tmp_path)
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_kinds_of_numbers_meet_as_in_pytorch(name: str, shared: SharedTools, tmp_path: Path) -> None:
+    made = case(KINDS[name], {"R": 6, "C": 32}, {"R": 5, "C": 13})
+    naive = variants_of(made, shared, tmp_path)[:1]
+    assert_right(made, naive, made.workloads[1:2], shared, tmp_path)
+
+
 @pytest.mark.by_default(3)
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", [*list(OTHERS)[:-1], pytest.param("the largest of a row", marks=pytest.mark.thorough)])
@@ -340,6 +363,7 @@ def test_parts_of_which_nothing_is_left_are_not_launched(shared: SharedTools, tm
         ("torch.cumsum(x.sum(), 0)", "'aten.cumsum' of one number"),
         ("torch.zeros_like(i).scatter_reduce(0, i.abs() % 6, i, 'amax')", "'aten.scatter_reduce' of int64 by amax"),
         ("F.pad(x[None], (2, -9), mode='replicate')", "padding that leaves nothing of its operand"),
+        ("x.view(torch.int32)", "for which its rule has float32 instead of int32"),
         ("x.split([C, 0], 1)", "an output without elements"),
         ("F.grid_sample(x[None, None], torch.stack((x, y), -1)[None], mode='bicubic')", "samples of a grid"),
     ],

@@ -58,7 +58,7 @@ def _variance(call: OperationCall, root: bool) -> Value:
 
 
 def _norm(call: OperationCall) -> Value:
-    return norm_of(call.tensor(0), call.number(1, "p", 2), call.integers(2, "dim"), call.flag(3, "keepdim"))
+    return norm_of(call.floating(0), call.number(1, "p", 2), call.integers(2, "dim"), call.flag(3, "keepdim"))
 
 
 def norm_of(x: Value, power: float, axes: Sequence[int], keepdim: bool) -> Value:
