@@ -351,6 +351,27 @@ def test_parts_of_which_nothing_is_left_are_not_launched(shared: SharedTools, tm
     assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[:2], shared, tmp_path)
 
 
+def test_a_roll_by_whole_turns_at_some_sizes_is_right(shared: SharedTools, tmp_path: Path) -> None:
+    results = "x.roll(8, 1), x.roll(-16, 1) + 1, x.roll((6, 3), (0, 1)).sum(1), y.roll(48)"
+    made = case(results, {"R": 6, "C": 8}, {"R": 4, "C": 12})
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[:2], shared, tmp_path)
+
+
+def test_a_variance_of_fewer_elements_than_its_correction_is_none(shared: SharedTools, tmp_path: Path) -> None:
+    made = case("torch.var(x, 1, correction=3), x.std(0, correction=2.5)", {"R": 6, "C": 8}, {"R": 1, "C": 2})
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[:2], shared, tmp_path)
+
+
+def test_what_is_added_times_0_may_be_no_number(shared: SharedTools, tmp_path: Path) -> None:
+    none = "torch.full((R, C), float('nan'))"
+    results = (
+        "torch.addmm(n, x, y.t(), beta=0), torch.addr(n, x[:, 0], x[0], beta=0), torch.addmv(n[0], x, y[0], beta=0)"
+    )
+    drawn = {"n": none, "x": "torch.randn(R, C)", "y": "torch.randn(R, C)"}
+    made = problem(results, {"R": 8, "C": 8}, {"R": 5, "C": 5}, **drawn)
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[:2], shared, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("forward", "reason"),
     [
@@ -363,6 +384,7 @@ def test_parts_of_which_nothing_is_left_are_not_launched(shared: SharedTools, tm
         ("torch.cumsum(x.sum(), 0)", "'aten.cumsum' of one number"),
         ("torch.zeros_like(i).scatter_reduce(0, i.abs() % 6, i, 'amax')", "'aten.scatter_reduce' of int64 by amax"),
         ("F.pad(x[None], (2, -9), mode='replicate')", "padding that leaves nothing of its operand"),
+        ("F.interpolate(i[None, None].to(torch.uint8), scale_factor=2, mode='bilinear')", "bilinear2d' of uint8"),
         ("x.view(torch.int32)", "for which its rule has float32 instead of int32"),
         ("x.split([C, 0], 1)", "an output without elements"),
         ("F.grid_sample(x[None, None], torch.stack((x, y), -1)[None], mode='bicubic')", "samples of a grid"),

@@ -18,6 +18,8 @@ def mean_of(value: Value, axes: Sequence[int], keepdim: bool, correction: float 
     count: Value = Size((), value.dtype, product([value.dims[a] for a in sorted(where)]).text)
     if correction:
         count = sub(count, like(value, correction))
+    if correction > 1:  # of fewer elements than that the variance is no number, or infinite
+        count = compute("max_of({0}, {T}(0))", count, dtype=count.dtype)
     return div(total, count)
 
 
