@@ -362,6 +362,17 @@ def test_a_variance_of_fewer_elements_than_its_correction_is_none(shared: Shared
     assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[:2], shared, tmp_path)
 
 
+def test_a_norm_of_small_halves_has_the_epsilon_of_floats(shared: SharedTools, tmp_path: Path) -> None:
+    made = problem("F.rms_norm(x, (C,))", {"R": 6, "C": 8}, {"R": 5, "C": 9}, x="(torch.randn(R, C) / 1024).bfloat16()")
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[:2], shared, tmp_path)
+
+
+def test_places_to_fill_count_from_both_ends(shared: SharedTools, tmp_path: Path) -> None:
+    results = "x.index_fill(1, torch.arange(4) - 2, 2.0), x.index_fill(0, torch.tensor(-1), 0.5)"
+    made = case(results, {"R": 6, "C": 8}, {"R": 5, "C": 9})
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[:2], shared, tmp_path)
+
+
 def test_what_is_added_times_0_may_be_no_number(shared: SharedTools, tmp_path: Path) -> None:
     none = "torch.full((R, C), float('nan'))"
     results = (
