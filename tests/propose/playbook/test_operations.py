@@ -373,6 +373,22 @@ def test_places_to_fill_count_from_both_ends(shared: SharedTools, tmp_path: Path
     assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[:2], shared, tmp_path)
 
 
+def test_where_a_thread_has_no_element_it_divides_and_shifts_nothing(shared: SharedTools, tmp_path: Path) -> None:
+    """Take rows that are no whole number of vectors: a thread computes with zeros behind their end."""
+    whole = "torch.div(i, j, rounding_mode='trunc')"
+    results = (
+        f"(i // j).cumsum(1), (i % j).cumsum(1), {whole}.sum(1), torch.fmod(i, j).sum(1), (i << (j - 1)).cumsum(1)"
+    )
+    made = case(results, {"R": 6, "C": 16}, {"R": 5, "C": 13})
+    assert_right(made, variants_of(made, shared, tmp_path)[-1:], made.workloads[1:2], shared, tmp_path)
+
+
+def test_shifts_by_more_bits_than_there_are_leave_what_pytorch_does(shared: SharedTools, tmp_path: Path) -> None:
+    results = "i << 64, i >> 70, i << (j * 30 - 60), i >> (j * 30 - 60), i.int() << 33, i.to(torch.int8) >> (j - 3)"
+    made = case(results, {"R": 6, "C": 16}, {"R": 5, "C": 13})
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[1:2], shared, tmp_path)
+
+
 def test_what_is_added_times_0_may_be_no_number(shared: SharedTools, tmp_path: Path) -> None:
     none = "torch.full((R, C), float('nan'))"
     results = (

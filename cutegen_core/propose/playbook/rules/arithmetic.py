@@ -44,7 +44,7 @@ def _to_whole(rule: str) -> Rule:
 
 def _div(call: OperationCall) -> Value:
     mode, whole = str(call.keyword("rounding_mode")), call.node.dtype not in FLOATS
-    truncated = "{0} / {1}" if whole else "trunc{f}({0} / {1})"
+    truncated = "whole_quotient({0}, {1})" if whole else "trunc{f}({0} / {1})"
     code = {"floor": BINARY["floor_divide"], "trunc": truncated}.get(mode, BINARY["div"])
     return compute(code, call.valued(0), call.valued(1), dtype=call.node.dtype)
 
