@@ -389,6 +389,13 @@ def test_shifts_by_more_bits_than_there_are_leave_what_pytorch_does(shared: Shar
     assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[1:2], shared, tmp_path)
 
 
+def test_a_cosine_is_along_a_dimension_of_both_together(shared: SharedTools, tmp_path: Path) -> None:
+    drawn = {"x": "torch.randn(3, R, C)", "y": "torch.randn(R, C)"}
+    results = "F.cosine_similarity(x, y, dim=1), F.cosine_similarity(y, y[:, :1], dim=1)"
+    made = problem(results, {"R": 6, "C": 6}, {"R": 5, "C": 9}, **drawn)
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[:2], shared, tmp_path)
+
+
 def test_what_is_added_times_0_may_be_no_number(shared: SharedTools, tmp_path: Path) -> None:
     none = "torch.full((R, C), float('nan'))"
     results = (
