@@ -111,6 +111,8 @@ def described(node: Node) -> str:
 
 def _is_seen(graph: Graph, at: int, node: Node, counted: frozenset[str]) -> bool:
     before = {name for written in _written(node) for name in _names_of(graph, at, written)}
+    if not before:
+        return False
     later = (n for n in graph.nodes[at + 1 :] if n.name in counted)
     return any(before.intersection(_read(n)) for n in later) or bool(before.intersection(graph.outputs))
 
@@ -124,7 +126,9 @@ def _written(node: Node) -> Sequence[str]:
 def _read(node: Node) -> Iterator[str]:
     """Yield the operands that a node reads."""
     unread = _statistics(node)
-    yield from replace(node, args=tuple(None if one in unread else one for one in node.args)).operands()
+    if unread:
+        node = replace(node, args=tuple(None if one in unread else one for one in node.args))
+    yield from node.operands()
 
 
 def _statistics(node: Node) -> Sequence[Operand]:
