@@ -84,7 +84,7 @@ NORM = "self.norm = nn.BatchNorm1d(C)"
         ("pass", "F.embedding(i, x, max_norm=1.0)", "'aten.embedding_renorm_' of what is read by another name"),
     ],
 )
-def test_what_an_operation_writes_besides_its_result_is_not_read(
+def test_what_an_operation_writes_that_is_not_its_result_is_not_read(
     init: str, forward: str, reason: str, shared: SharedTools, tmp_path: Path
 ) -> None:
     drawn = {"x": "torch.randn(R, C)", "i": "torch.randint(0, R, (7,))"}
