@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 from math import prod
@@ -49,12 +50,28 @@ class _Walk:
         self._places = Places(graph, facts)
         self._nodes = by_name(graph)
         self._found: dict[str, ElementSet] = {}
+        self._overwritten = {} if generous else dict(self._writes_to_parts())
+
+    def _writes_to_parts(self) -> Iterator[tuple[str, int]]:
+        """Yield the tensors to whose parts something is written in place, with how many elements that may be: what
+        was there need not be read."""
+        counts: Counter[str] = Counter()
+        for node in filter(ops.writes_operand, self._graph.nodes):
+            name = first = tensor(node, 0)
+            while name and ops.traits(self._nodes[name]).flow in ops.VIEWS:
+                name = tensor(self._nodes[name], 0)
+            if name and name != first:
+                counts[name] += prod(node.shape)
+        yield from counts.items()
 
     def run(self) -> Demand:
         for output in self._graph.outputs:
             self._push(output, ElementSet.all(self._nodes[output].shape))
         for node in reversed(self._graph.nodes):
             region = self._found.get(node.name)
+            if region is not None and node.name in self._overwritten:
+                region = ElementSet.some(region.shape, region.count - self._overwritten[node.name])
+                self._found[node.name] = region
             if region is not None and region.count:
                 for name, part in self._parts(node, region):
                     self._push(name, part)
@@ -132,10 +149,22 @@ class _Walk:
         yield tensor(node, 0), region.within(Triangle(ops.name(node) == "tril", number(node, 1, "diagonal", 0)))
 
     def _moved(self, node: Node, region: ElementSet) -> Iterator[Push]:
-        """Need all of the operand, unless places depend on values or a negative padding cuts some of it off."""
+        """Need all of the operand, unless places depend on values, a negative padding cuts some of it off, or another
+        tensor takes the place of some of it."""
+        if "scatter" in ops.name(node):
+            yield from self._put_in(node, region)
+            return
         padding = node.argument(1, "pad") if "pad" in ops.name(node) else ()
         cut = isinstance(padding, tuple) and any(isinstance(p, int) and p < 0 for p in padding)
         yield from self._unknown(node, region) if ops.traits(node).some or cut else self._rows(node, region)
+
+    def _put_in(self, node: Node, region: ElementSet) -> Iterator[Push]:
+        """Need what is put into the operand, and the rest of that."""
+        base, source = tensor(node, 0), tensor(node, 1)
+        if region.full:
+            put = ElementSet.all(self._shape(source))
+            yield source, put
+            yield base, ElementSet.some(self._shape(base), region.count - put.count)
 
     def _rows(self, node: Node, region: ElementSet) -> Iterator[Push]:
         """Need all of every operand if all of the result is needed; whole rows where each result depends on its row;
@@ -161,7 +190,7 @@ class _Walk:
             if number(node, 1, "n", 1):  # else it is the unit matrix
                 yield left, ElementSet.all(self._shape(left))
             return
-        if at:
+        if at and node.kwargs.get("beta", 1) != 0:
             yield tensor(node, 0), region.projected(self._shape(tensor(node, 0)))
         bias = tensor(node, 2) if ops.name(node) == "linear" else ""
         if bias:

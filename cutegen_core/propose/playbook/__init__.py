@@ -20,6 +20,7 @@ from cutegen_core.kernel.cute_features import cute_features
 from cutegen_core.propose.playbook import gather, serving
 from cutegen_core.propose.playbook.call import COVERED
 from cutegen_core.propose.playbook.graphs.choice import Choose, foremost, simplest, spread
+from cutegen_core.propose.playbook.graphs.in_place import seen_writes
 from cutegen_core.propose.playbook.graphs.missing import operations_without_rule
 from cutegen_core.propose.playbook.graphs.sizes import Traced, with_sizes
 from cutegen_core.propose.playbook.lowering import lower
@@ -136,8 +137,10 @@ def _families(graph: Graph, signature: Signature) -> tuple[str, ...]:
 
 
 def _whole(graph: Graph, signature: Signature) -> Sequence[ServingLevel]:
-    """Return the menu of a graph that is recognised as a whole, else nothing."""
-    return () if graph.reason else serving.levels_of(graph, signature) or gather.levels_of(graph, signature)
+    """Return the menu of a graph that is recognised as a whole, else nothing; `lower` refuses writes that are seen."""
+    if graph.reason or seen_writes(graph):
+        return ()
+    return serving.levels_of(graph, signature) or gather.levels_of(graph, signature)
 
 
 def _plan(graph: Graph, signature: Signature, choose: Choose, *, fast: bool = False) -> Planner:

@@ -79,13 +79,17 @@ class OperationCall:
         return [self.values[t.node] for t in listed if isinstance(t, Ref)] if isinstance(listed, tuple) else []
 
     def _number_dtype(self, number: bool | int | float) -> str:
-        """Return the dtype of a number among tensors: theirs, except for a float among integers."""
+        """Return the dtype of a number among tensors: theirs, if that is of its kind or wider; else the result's, or
+        the usual one of its kind where the result only says how they compare."""
         for operand in self.node.args:
             if isinstance(operand, Ref) and operand.node in self.values:
                 dtype = self.values[operand.node].dtype
-                if dtype in FLOATS or isinstance(number, int):
+                if dtype in FLOATS or isinstance(number, bool) or (isinstance(number, int) and dtype != "bool"):
                     return dtype
-        return self.node.dtype
+        own = self.node.dtype
+        if isinstance(number, float):
+            return own if own in FLOATS else "float32"
+        return "int64" if own == "bool" else own
 
     def valued(self, index: int, name: str = "") -> Value:
         """Return an operand in the result's dtype, a number too, whatever the other operands are."""
@@ -100,10 +104,11 @@ class OperationCall:
         return cast(value, self.node.dtype) if self.node.dtype in FLOATS else value
 
     def scaled(self, index: int) -> Value:
-        """Return the second operand of add and sub, times `alpha`."""
+        """Return an operand of add and sub, times `alpha`."""
         value, alpha = self.tensor(index), self.keyword("alpha", 1)
         if alpha == 1 or not isinstance(alpha, int | float):
             return value
+        value = cast(value, self.node.dtype)
         return mul(value, like(value, alpha))
 
     def has(self, index: int, name: str = "") -> bool:

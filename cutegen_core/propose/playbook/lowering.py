@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 
 from cutegen_core.propose.playbook.call import COVERED, OperationCall, not_in_playbook
-from cutegen_core.propose.playbook.formulas import wrapped
-from cutegen_core.propose.playbook.graphs.in_place import needed, seen_writes, with_whole_writes
+from cutegen_core.propose.playbook.formulas import cast, wrapped
+from cutegen_core.propose.playbook.graphs.in_place import described, needed, seen_writes, with_whole_writes
 from cutegen_core.propose.playbook.graphs.unread import refuse_unread
 from cutegen_core.propose.playbook.pointwise.operations import BINARY, UNARY
 from cutegen_core.propose.playbook.rules import RULES, SEVERAL
@@ -51,7 +51,7 @@ def lower(graph: Graph, signature: Signature) -> tuple[Value, ...]:
     for node in graph.nodes:
         try:
             if node.name in refused:
-                raise not_in_playbook(f"'{node.op}' of what is read by another name, too,")
+                raise not_in_playbook(described(node))
             if node.op == "input" and node.name in names and node.name in counted:
                 values[node.name] = load(node.name, node.dtype, node.shape)
             elif node.op != "input" and node.name in counted:
@@ -80,6 +80,9 @@ def _results(node: Node, graph: Graph, values: Mapping[str, Value], made: dict[H
     if not fits(value.dims, node.shape):
         shapes = f"{list(map(int, value.sizes))} instead of {list(map(int, node.shape))}"
         raise not_in_playbook(f"this form of '{node.op}', for which its rule has the shape {shapes},")
+    if value.dtype != node.dtype:
+        dtypes = f"{value.dtype} instead of {node.dtype}"
+        raise not_in_playbook(f"this form of '{node.op}', for which its rule has {dtypes},")
     _name_sizes(node, value)
     return {node.name: wrapped(value) if ops.traits(node).flow in _COMPUTED else value}
 
@@ -120,7 +123,10 @@ def _value(rule: str, call: OperationCall) -> Value:
     elif rule in UNARY:
         value = compute(UNARY[rule], call.floating(0), dtype=call.node.dtype)
     elif rule in BINARY:
-        value = compute(BINARY[rule], call.tensor(0), call.scaled(1), dtype=call.node.dtype)
+        a, b = call.tensor(0), call.tensor(1)
+        if call.node.dtype != "bool":  # what compares takes both as they are, as C++ does
+            a, b = cast(a, call.node.dtype), cast(b, call.node.dtype)
+        value = compute(BINARY[rule], a, b, dtype=call.node.dtype)
     elif ops.traits(call.node).flow is Flow.COPY and ops.traits(call.node).at == 0:
         return compute("{0}", call.floating(0), dtype=call.node.dtype)
     else:

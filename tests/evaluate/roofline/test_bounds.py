@@ -286,6 +286,22 @@ def test_what_zeros_and_conditions_may_spare_is_not_demanded(body, second, eleme
     assert work.flops == {}
 
 
+@pytest.mark.parametrize(
+    ("body", "elements"),
+    [
+        ("z = a.clone()\n    z[:, : n // 2] = 0\n    return z", 512),
+        ("z = a.clone()\n    z[0].copy_(b[0])\n    z[1, 2:] = 1\n    return z", 1024 - 32 - 30),
+        ("a[:, : n // 4] = 1\n    return a * 2", 768),
+        ("return torch.slice_scatter(a, b[:8], 0, 0, 8)", 1024),
+        ("return torch.select_scatter(a, b[0], 1, 3)", 1024),
+        ("return torch.addmm(b, a, a, beta=0)", 1024),
+    ],
+)
+def test_what_something_else_takes_the_place_of_is_not_read(body, elements):
+    source = _file(f"def forward(self, a, b):\n    {body}", "n = 32", "*torch.rand(2, n, n)")
+    assert least(source).moved_bytes == 4 * (elements + 1024)
+
+
 def test_the_same_tensor_twice_is_read_once():
     source = _file("def forward(self, a, b):\n    return a + b", "n = 32", "*[torch.rand(n, n)] * 2")
     facts = reading.input_facts(source, "here")

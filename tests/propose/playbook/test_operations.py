@@ -67,6 +67,22 @@ POINTWISE = {
         "(x > 0) & (y > 0), ~(x > 0), (x > 0) ^ (y > 0), i.masked_fill(x > 0, 7), i / j"
     ),
 }
+KINDS = {
+    "numbers of another kind than the tensor's": (
+        "(x > 0) + 2, (x > 0) * 3, (x > 0) == 2, (x > 0) * 0.5, i > 2.5, i == 0.5, torch.where(i <= 1.5, x, y), "
+        "i.clamp(0.5, 3.5), i.clamp(min=-2 ** 63), torch.isin(i, 2.5), 2.5 // i.abs().clamp(1), torch.fmod(i, 1.5)"
+    ),
+    "tensors of several kinds": (
+        "torch.add(x, i, alpha=0.5), torch.rsub(x, y, alpha=2), torch.rsub(i, j, alpha=3), i.clamp(max=x), "
+        "x.half().clamp(min=y), torch.maximum(i, x), torch.maximum(x > 0, i * 2 ** 40 + 1), "
+        "torch.maximum(x, y.double()), torch.logaddexp(x, y.double()), (i > x) | (x > y.double()), "
+        "torch.linalg.vector_norm(x, dim=1, dtype=torch.float64), i.float().norm(dim=0, dtype=torch.float64)"
+    ),
+    "whole numbers that are whole already": (
+        "torch.floor(i * 2 ** 55 + 1), torch.ceil(i * 2 ** 55 + 1), torch.round(i * 2 ** 55 + 1), "
+        "torch.trunc(i * 2 ** 55 + 1)"
+    ),
+}
 OTHERS = {
     "counts": (
         "torch.any(x > 1, 1), torch.all(x > -1, 1), torch.count_nonzero(x > 0, 1), torch.nansum(x, 1), "
@@ -284,6 +300,13 @@ def test_pointwise_operations_are_right(name: str, shared: SharedTools, tmp_path
     assert_right(made, naive, made.workloads[1:], shared, tmp_path)
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_kinds_of_numbers_meet_as_in_pytorch(name: str, shared: SharedTools, tmp_path: Path) -> None:
+    made = case(KINDS[name], {"R": 6, "C": 32}, {"R": 5, "C": 13})
+    naive = variants_of(made, shared, tmp_path)[:1]
+    assert_right(made, naive, made.workloads[1:2], shared, tmp_path)
+
+
 @pytest.mark.by_default(3)
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", [*list(OTHERS)[:-1], pytest.param("the largest of a row", marks=pytest.mark.thorough)])
@@ -328,6 +351,61 @@ def test_parts_of_which_nothing_is_left_are_not_launched(shared: SharedTools, tm
     assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[:2], shared, tmp_path)
 
 
+def test_a_roll_by_whole_turns_at_some_sizes_is_right(shared: SharedTools, tmp_path: Path) -> None:
+    results = "x.roll(8, 1), x.roll(-16, 1) + 1, x.roll((6, 3), (0, 1)).sum(1), y.roll(48)"
+    made = case(results, {"R": 6, "C": 8}, {"R": 4, "C": 12})
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[:2], shared, tmp_path)
+
+
+def test_a_variance_of_fewer_elements_than_its_correction_is_none(shared: SharedTools, tmp_path: Path) -> None:
+    made = case("torch.var(x, 1, correction=3), x.std(0, correction=2.5)", {"R": 6, "C": 8}, {"R": 1, "C": 2})
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[:2], shared, tmp_path)
+
+
+def test_a_norm_of_small_halves_has_the_epsilon_of_floats(shared: SharedTools, tmp_path: Path) -> None:
+    made = problem("F.rms_norm(x, (C,))", {"R": 6, "C": 8}, {"R": 5, "C": 9}, x="(torch.randn(R, C) / 1024).bfloat16()")
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[:2], shared, tmp_path)
+
+
+def test_places_to_fill_count_from_both_ends(shared: SharedTools, tmp_path: Path) -> None:
+    results = "x.index_fill(1, torch.arange(4) - 2, 2.0), x.index_fill(0, torch.tensor(-1), 0.5)"
+    made = case(results, {"R": 6, "C": 8}, {"R": 5, "C": 9})
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[:2], shared, tmp_path)
+
+
+def test_where_a_thread_has_no_element_it_divides_and_shifts_nothing(shared: SharedTools, tmp_path: Path) -> None:
+    """Take rows that are no whole number of vectors: a thread computes with zeros behind their end."""
+    whole = "torch.div(i, j, rounding_mode='trunc')"
+    results = (
+        f"(i // j).cumsum(1), (i % j).cumsum(1), {whole}.sum(1), torch.fmod(i, j).sum(1), (i << (j - 1)).cumsum(1)"
+    )
+    made = case(results, {"R": 6, "C": 16}, {"R": 5, "C": 13})
+    assert_right(made, variants_of(made, shared, tmp_path)[-1:], made.workloads[1:2], shared, tmp_path)
+
+
+def test_shifts_by_more_bits_than_there_are_leave_what_pytorch_does(shared: SharedTools, tmp_path: Path) -> None:
+    results = "i << 64, i >> 70, i << (j * 30 - 60), i >> (j * 30 - 60), i.int() << 33, i.to(torch.int8) >> (j - 3)"
+    made = case(results, {"R": 6, "C": 16}, {"R": 5, "C": 13})
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[1:2], shared, tmp_path)
+
+
+def test_a_cosine_is_along_a_dimension_of_both_together(shared: SharedTools, tmp_path: Path) -> None:
+    drawn = {"x": "torch.randn(3, R, C)", "y": "torch.randn(R, C)"}
+    results = "F.cosine_similarity(x, y, dim=1), F.cosine_similarity(y, y[:, :1], dim=1)"
+    made = problem(results, {"R": 6, "C": 6}, {"R": 5, "C": 9}, **drawn)
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[:2], shared, tmp_path)
+
+
+def test_what_is_added_times_0_may_be_no_number(shared: SharedTools, tmp_path: Path) -> None:
+    none = "torch.full((R, C), float('nan'))"
+    results = (
+        "torch.addmm(n, x, y.t(), beta=0), torch.addr(n, x[:, 0], x[0], beta=0), torch.addmv(n[0], x, y[0], beta=0)"
+    )
+    drawn = {"n": none, "x": "torch.randn(R, C)", "y": "torch.randn(R, C)"}
+    made = problem(results, {"R": 8, "C": 8}, {"R": 5, "C": 5}, **drawn)
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[:2], shared, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("forward", "reason"),
     [
@@ -340,6 +418,8 @@ def test_parts_of_which_nothing_is_left_are_not_launched(shared: SharedTools, tm
         ("torch.cumsum(x.sum(), 0)", "'aten.cumsum' of one number"),
         ("torch.zeros_like(i).scatter_reduce(0, i.abs() % 6, i, 'amax')", "'aten.scatter_reduce' of int64 by amax"),
         ("F.pad(x[None], (2, -9), mode='replicate')", "padding that leaves nothing of its operand"),
+        ("F.interpolate(i[None, None].to(torch.uint8), scale_factor=2, mode='bilinear')", "bilinear2d' of uint8"),
+        ("x.view(torch.int32)", "for which its rule has float32 instead of int32"),
         ("x.split([C, 0], 1)", "an output without elements"),
         ("F.grid_sample(x[None, None], torch.stack((x, y), -1)[None], mode='bicubic')", "samples of a grid"),
     ],

@@ -70,3 +70,31 @@ def test_another_view_read_afterwards_has_no_kernel(view: str, shared: SharedToo
         return z.sum() + a"""
     with pytest.raises(NotInPlaybook, match=r"'aten.fill_' of what is read by another name, too"):
         variants_of(case(body), shared, tmp_path)
+
+
+NORM = "self.norm = nn.BatchNorm1d(C)"
+
+
+@pytest.mark.parametrize(
+    ("init", "forward", "reason"),
+    [
+        (NORM, "self.norm(x) + self.norm.running_mean", "'aten.batch_norm' in training whose running statistics"),
+        (NORM, "self.norm(x), self.norm.running_var * 2", "'aten.batch_norm' in training whose running statistics"),
+        (NORM, "(lambda y: self.norm.eval()(y))(self.norm.train()(x))", "'aten.batch_norm' in training whose running"),
+        ("pass", "F.embedding(i, x, max_norm=1.0)", "'aten.embedding_renorm_' of what is read by another name"),
+    ],
+)
+def test_what_an_operation_writes_that_is_not_its_result_is_not_read(
+    init: str, forward: str, reason: str, shared: SharedTools, tmp_path: Path
+) -> None:
+    drawn = {"x": "torch.randn(R, C)", "i": "torch.randint(0, R, (7,))"}
+    made = problem(forward, {"R": 16, "C": 32}, {"R": 5, "C": 32}, init, **drawn)
+    with pytest.raises(NotInPlaybook, match=reason):
+        variants_of(made, shared, tmp_path)
+
+
+def test_a_norm_in_training_may_be_used_twice(shared: SharedTools, tmp_path: Path) -> None:
+    made = problem(
+        "self.norm(F.relu(self.norm(x)))", {"R": 16, "C": 32}, {"R": 5, "C": 32}, NORM, x="torch.randn(R, C)"
+    )
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads[1:], shared, tmp_path)

@@ -1,21 +1,23 @@
 """Find the operations whose results count, and those that write to an operand where nobody would see it.
 
 `x.add_(1)` is `x + 1` if nothing that counts reads `x` by another name afterwards: the trace lets what follows refer to
-the result, but a view of `x` that was taken before keeps its old node. The running statistics of a norm are written to
-buffers that no output reads. A write to a part of `x` (`x[:, 0] = 1`) becomes a new tensor, which has the rest of `x`,
-too.
+the result, but a view of `x` that was taken before keeps its old node. A norm in training writes its running
+statistics, which nothing that counts may read afterwards. A write to a part of `x` (`x[:, 0] = 1`) becomes a new
+tensor, which has the rest of `x`, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cutegen_core.records import operations as ops
-from cutegen_core.records.graph import Graph, Node, Ref
+from cutegen_core.records.graph import Graph, Node, Operand, Ref
 
 _PUT_BACK = {"select": "aten.select_scatter", "slice": "aten.slice_scatter"}
 """What puts a part of a tensor, taken so, into the whole."""
+_STATISTICS, _TRAINING = {"batch_norm": (3, 4), "instance_norm": (3, 4)}, 5
+"""Norms -> positions of their running statistics, which they write in training, and do not read; that of the flag."""
 
 
 def with_whole_writes(graph: Graph) -> Graph:
@@ -95,18 +97,44 @@ def needed(graph: Graph) -> frozenset[str]:
 
 
 def seen_writes(graph: Graph) -> frozenset[str]:
-    """Return the nodes that write to an operand which something needed reads by another name afterwards."""
+    """Return the nodes that write what something needed reads by another name afterwards."""
     counted = needed(graph)
     return frozenset(node.name for at, node in enumerate(graph.nodes) if _is_seen(graph, at, node, counted))
 
 
+def described(node: Node) -> str:
+    """Say what a node does that is among the seen writes."""
+    if _statistics(node):
+        return f"'{node.op}' in training whose running statistics are read afterwards"
+    return f"'{node.op}' of what is read by another name, too,"
+
+
 def _is_seen(graph: Graph, at: int, node: Node, counted: frozenset[str]) -> bool:
-    written = node.argument(0)
-    if not ops.writes_operand(node) or not isinstance(written, Ref):
+    before = {name for written in _written(node) for name in _names_of(graph, at, written)}
+    if not before:
         return False
-    before = set(_names_of(graph, at, written.node))
     later = (n for n in graph.nodes[at + 1 :] if n.name in counted)
-    return any(before.intersection(n.operands()) for n in later) or bool(before.intersection(graph.outputs))
+    return any(before.intersection(_read(n)) for n in later) or bool(before.intersection(graph.outputs))
+
+
+def _written(node: Node) -> Sequence[str]:
+    """Return the operands that a node writes to."""
+    found = [node.argument(0)] if ops.writes_operand(node) else _statistics(node)
+    return [one.node for one in found if isinstance(one, Ref)]
+
+
+def _read(node: Node) -> Iterator[str]:
+    """Yield the operands that a node reads."""
+    unread = _statistics(node)
+    if unread:
+        node = replace(node, args=tuple(None if one in unread else one for one in node.args))
+    yield from node.operands()
+
+
+def _statistics(node: Node) -> Sequence[Operand]:
+    """Return the running statistics of a norm in training."""
+    positions = _STATISTICS.get(ops.name(node), ()) if node.argument(_TRAINING) else ()
+    return [node.argument(position) for position in positions]
 
 
 def _names_of(graph: Graph, at: int, tensor: str) -> Iterator[str]:

@@ -80,6 +80,18 @@ __device__ float value_of_rank(long rank) {
   return __int_as_float(order ^ (order >> 31 & 0x7fffffff));
 }
 """,
+    "whole_quotient": """// Where a thread has no element it divides nothing by nothing.
+__device__ long whole_quotient(long a, long b) { return b == 0 ? 0 : a / b; }
+""",
+    "whole_rest": """// What is left of a whole quotient.
+__device__ long whole_rest(long a, long b) { return b == 0 ? 0 : a % b; }
+""",
+    "shifted_left": """// By fewer than no bits, or by all of them, nothing is left, as in PyTorch.
+__device__ long shifted_left(long a, long bits) { return bits < 0 || bits > 63 ? 0 : long(uint64_t(a) << bits); }
+""",
+    "shifted_right": """// By fewer than no bits, or by all of them, the sign is left, as in PyTorch.
+__device__ long shifted_right(long a, long bits) { return a >> (bits < 0 || bits > 63 ? 63 : bits); }
+""",
     "remainder_of": """// What is left of a division, with the divisor's sign.
 template <class T>
 __device__ T remainder_of(T a, T b) {
@@ -87,7 +99,7 @@ __device__ T remainder_of(T a, T b) {
   return left != T(0) && (b < T(0)) != (left < T(0)) ? left + b : left;
 }
 __device__ long remainder_of(long a, long b) {
-  long const left = a % b;
+  long const left = whole_rest(a, b);
   return left != 0 && (b < 0) != (left < 0) ? left + b : left;
 }
 """,
@@ -101,7 +113,7 @@ __device__ T floor_quotient(T a, T b) {
   return quotient == T(0) ? copysign(T(0), a / b) : quotient - whole > T(0.5) ? whole + T(1) : whole;
 }
 __device__ long floor_quotient(long a, long b) {
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+  return whole_quotient(a, b) - (whole_rest(a, b) != 0 && (a < 0) != (b < 0));
 }
 """,
     "abs_of": """template <class T>

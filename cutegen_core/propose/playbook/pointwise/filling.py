@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cutegen_core.propose.playbook.pointwise.for_halves import for_halves
-from cutegen_core.propose.playbook.pointwise.operations import BINARY, UNARY
+from cutegen_core.propose.playbook.pointwise.operations import BINARY, LEAST, UNARY
 
 FAST: Mapping[str, str] = {
     UNARY["exp"]: "__expf({0})",
@@ -16,6 +16,9 @@ FAST: Mapping[str, str] = {
     BINARY["div"]: "__fdividef({0}, {1})",
 }
 """Approximate intrinsics of float, for those formulas that have some; a file with them declares fast_math."""
+
+_LEAST = -(2**63)
+"""C++ takes its digits for a number of their own, which is too large for 64 bits with a sign."""
 
 
 def fill(code: str, operands: tuple[str, ...], ctype: str, *, fast: bool = False, half: bool = False) -> str:
@@ -36,6 +39,8 @@ def literal(number: int | float | bool, ctype: str) -> str:
     if isinstance(number, bool) or ctype == "bool":
         return "true" if number else "false"
     if ctype == "long":
+        if number == _LEAST:
+            return LEAST
         return f"{int(number)}L" if number >= 0 else f"({int(number)}L)"
     if number != number or abs(number) == float("inf"):
         return f"{ctype}({'-' if number < 0 else ''}{'INFINITY' if number == number else 'NAN'})"

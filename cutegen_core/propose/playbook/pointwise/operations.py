@@ -105,8 +105,8 @@ BINARY: Mapping[str, str] = {
     "bitwise_and": "{0} & {1}",
     "bitwise_or": "{0} | {1}",
     "bitwise_xor": "{0} ^ {1}",
-    "bitwise_left_shift": "{0} << {1}",
-    "bitwise_right_shift": "{0} >> {1}",
+    "bitwise_left_shift": "shifted_left({0}, {1})",
+    "bitwise_right_shift": "shifted_right({0}, {1})",
 }
 
 LEAST = "(-9223372036854775807L - 1)"

@@ -27,9 +27,24 @@ def _arithmetic(rule: str) -> Rule:
     return apply
 
 
+def _rsub(call: OperationCall) -> Value:
+    a, b = (cast(v, call.node.dtype) for v in (call.scaled(0), call.tensor(1)))
+    return compute(BINARY["rsub"], a, b, dtype=call.node.dtype)
+
+
+def _to_whole(rule: str) -> Rule:
+    """Return a rule that makes floats whole numbers; what is whole stays as it is."""
+
+    def apply(call: OperationCall) -> Value:
+        x = call.floating(0)
+        return compute(UNARY[rule], x, dtype=x.dtype) if x.dtype in FLOATS else x
+
+    return apply
+
+
 def _div(call: OperationCall) -> Value:
     mode, whole = str(call.keyword("rounding_mode")), call.node.dtype not in FLOATS
-    truncated = "{0} / {1}" if whole else "trunc{f}({0} / {1})"
+    truncated = "whole_quotient({0}, {1})" if whole else "trunc{f}({0} / {1})"
     code = {"floor": BINARY["floor_divide"], "trunc": truncated}.get(mode, BINARY["div"])
     return compute(code, call.valued(0), call.valued(1), dtype=call.node.dtype)
 
@@ -38,7 +53,7 @@ def _round(call: OperationCall) -> Value:
     """Return whole numbers, or numbers of so many decimals; of fewer than none, whole tens, hundreds, ..."""
     x, decimals = call.floating(0), int(call.number(1, "decimals", 0))
     if decimals == 0:
-        return compute(UNARY["round"], x, dtype=call.node.dtype)
+        return _to_whole("round")(call)
     code = "rint{f}({0} * {1}) / {1}" if decimals > 0 else "rint{f}({0} / {1}) * {1}"
     return compute(code, x, like(x, 10.0 ** abs(decimals)), dtype=call.node.dtype)
 
@@ -60,12 +75,12 @@ def _with_numbers(code: str, *names_defaults: tuple[str, float]) -> Rule:
 
 
 def _clamp(call: OperationCall) -> Value:
-    value = call.tensor(0)
+    value = call.valued(0)
     for bound, index in _BOUNDS.get(ops.name(call.node), (("min", 1), ("max", 2))):
         given = next((name for name in (bound, f"{bound}_val") if call.has(index, name)), "")
         if given:
             code = "max_of({0}, {1})" if bound == "min" else "min_of({0}, {1})"
-            value = compute(code, value, cast(call.tensor(index, given), value.dtype), dtype=value.dtype)
+            value = compute(code, value, call.valued(index, given), dtype=value.dtype)
     return value
 
 
@@ -98,7 +113,8 @@ def _dropout(call: OperationCall) -> Value:
 
 
 RULES: Mapping[str, Rule] = {
-    "add": _arithmetic("add"), "sub": _arithmetic("sub"), "mul": _arithmetic("mul"), "div": _div, "round": _round,
+    "add": _arithmetic("add"), "sub": _arithmetic("sub"), "mul": _arithmetic("mul"), "rsub": _rsub, "div": _div,
+    "floor": _to_whole("floor"), "ceil": _to_whole("ceil"), "trunc": _to_whole("trunc"), "round": _round,
     "gelu": _gelu, "clamp": _clamp, "clamp_min": _clamp, "clamp_max": _clamp, "hardtanh": _with_numbers(
         "min_of(max_of({0}, {1}), {2})", ("min_val", -1.0), ("max_val", 1.0)),
     "leaky_relu": _with_numbers("{0} > {T}(0) ? {0} : {0} * {1}", ("negative_slope", 0.01)),

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import apply, cast, mul, sub
+from cutegen_core.propose.playbook.rules.taken import in_one, length_of
 from cutegen_core.propose.playbook.values import (
     ONE,
     ZERO,
@@ -20,6 +21,7 @@ from cutegen_core.propose.playbook.values import (
     Value,
     agree,
     combined,
+    compute,
     computed,
     constant,
     expand,
@@ -29,6 +31,7 @@ from cutegen_core.propose.playbook.values import (
     is_constant,
     opposite,
     permute,
+    position,
     product,
     reshape,
     reshaped,
@@ -178,9 +181,17 @@ def _rolled(x: Value, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Value:
         turned = combined(f"({by.text} % {divisor})", lambda n, s: s % max(n, 1), whole, by)
         left = combined(f"({whole.text} - {turned.text})", operator.sub, whole, turned)
         first, rest = (left, turned) if shift > 0 else (turned, left)
-        if turned.size:
+        if not all(turned.everywhere) and not turned.nothing:  # somewhere it is whole turns
+            x = in_one(x, axis, _behind(whole, first))
+        elif turned.size:
             x = join([window(x, axis, first, rest), window(x, axis, ZERO, first)], axis)
     return x
+
+
+def _behind(whole: Extent, first: Extent) -> Value:
+    """Return the places from `first` on, and behind the last one those from the beginning."""
+    place, numbers = position((whole,), 0), (length_of(one) for one in (first, whole))
+    return compute("({0} + {1}) % {2}", place, *numbers, dtype="int64")
 
 
 def _repeat(call: OperationCall) -> Value:

@@ -12,7 +12,10 @@ from cutegen_core.propose.playbook.rules.taken import followed
 from cutegen_core.propose.playbook.values import (
     Size,
     Value,
+    agree,
+    broadcast,
     compute,
+    expand,
     position,
     reduce,
     squeeze,
@@ -111,8 +114,15 @@ def _triplet(call: OperationCall) -> Value:
     return reduced(each, call.operand(7, "reduction", 1))
 
 
+def _drawn_together(a: Value, b: Value) -> tuple[Value, Value]:
+    """Return both in their common extents: a dimension is one of these, and what is repeated counts as often."""
+    dims = broadcast([a, b])
+    a, b = (one if agree(one.dims, dims) else expand(one, dims) for one in (a, b))
+    return a, b
+
+
 def _cosine(call: OperationCall) -> Value:
-    a, b = call.tensor(0), call.tensor(1)
+    a, b = _drawn_together(call.floating(0), call.floating(1))
     axes, least = call.integers(2, "dim") or (1,), like(a, call.number(3, "eps", 1e-8))
     norms = (apply("sqrt", reduce("sum", apply("square", x), axes, False)) for x in (a, b))
     longer = [compute("max_of({0}, {1})", norm, least, dtype=a.dtype) for norm in norms]
@@ -120,7 +130,7 @@ def _cosine(call: OperationCall) -> Value:
 
 
 def _cosine_embedding(call: OperationCall) -> Value:
-    a, b, target = call.tensor(0), call.tensor(1), call.tensor(2)
+    (a, b), target = _drawn_together(call.tensor(0), call.tensor(1)), call.tensor(2)
     squares = [add(reduce("sum", apply("square", x), (-1,), False), like(x, 1e-12)) for x in (a, b)]
     cosine = div(reduce("sum", mul(a, b), (-1,), False), apply("sqrt", mul(*squares)))
     code = "{1} == {T}(1) ? {T}(1) - {0} : {1} == {T}(-1) ? max_of({0} - {2}, {T}(0)) : {T}(0)"

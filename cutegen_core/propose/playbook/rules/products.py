@@ -45,11 +45,13 @@ def _addbmm(call: OperationCall) -> Value:
 
 
 def added_to_first(call: OperationCall, made: Value) -> Value:
-    """Return what is made, plus the first operand, each times its factor."""
+    """Return what is made, plus the first operand, each times its factor; times 0 that is ignored, NaN in it, too."""
     alpha, beta = (call.keyword(k, 1) for k in ("alpha", "beta"))
     bias = cast(call.tensor(0), call.node.dtype)
     if isinstance(alpha, int | float) and alpha != 1:
         made = mul(made, like(made, alpha))
+    if beta == 0 and is_constant(beta):
+        return made
     if isinstance(beta, int | float) and beta != 1:
         bias = mul(bias, like(bias, beta))
     return add(made, bias)

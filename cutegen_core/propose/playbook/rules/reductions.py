@@ -18,6 +18,8 @@ def mean_of(value: Value, axes: Sequence[int], keepdim: bool, correction: float 
     count: Value = Size((), value.dtype, product([value.dims[a] for a in sorted(where)]).text)
     if correction:
         count = sub(count, like(value, correction))
+    if correction > 1:  # of fewer elements than that the variance is no number, or infinite
+        count = compute("max_of({0}, {T}(0))", count, dtype=count.dtype)
     return div(total, count)
 
 
@@ -58,7 +60,7 @@ def _variance(call: OperationCall, root: bool) -> Value:
 
 
 def _norm(call: OperationCall) -> Value:
-    return norm_of(call.tensor(0), call.number(1, "p", 2), call.integers(2, "dim"), call.flag(3, "keepdim"))
+    return norm_of(call.floating(0), call.number(1, "p", 2), call.integers(2, "dim"), call.flag(3, "keepdim"))
 
 
 def norm_of(x: Value, power: float, axes: Sequence[int], keepdim: bool) -> Value:

@@ -125,7 +125,7 @@ def _whole_division(name: str) -> Rule:
 
     def rule(call: OperationCall) -> Value:
         a, b = (call.valued(i) for i in (0, 1))
-        code = "{0} % {1}" if name == "fmod" and call.node.dtype not in FLOATS else BINARY[name]
+        code = "whole_rest({0}, {1})" if name == "fmod" and call.node.dtype not in FLOATS else BINARY[name]
         return compute(code, a, b, dtype=call.node.dtype)
 
     return rule

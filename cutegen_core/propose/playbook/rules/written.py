@@ -267,12 +267,19 @@ def _sorted_places(index: Value, axis: int) -> Value:
     return Reshape(order.dims, order.dtype, order)
 
 
-def _by_vector(write: Callable[[OperationCall, Value, int, Value, Value], Value]) -> Rule:
-    """Return the rule of an operation whose index is a vector of positions along one dimension."""
+def _by_vector(
+    write: Callable[[OperationCall, Value, int, Value, Value], Value], *, from_ends: bool = False
+) -> Rule:  # fmt: skip
+    """Return the rule of an operation whose index is a vector of positions along one dimension.
+
+    Args:
+        from_ends: negative ones count from its end.
+    """
 
     def rule(call: OperationCall) -> Value:
         x, axis, vector = call.tensor(0), int(call.number(1, "dim", 0)) % len(call.tensor(0).dims), call.tensor(2)
         vector = vector if vector.dims else unsqueeze(vector, 0)
+        vector = from_either_end(vector, x.dims[axis]) if from_ends else vector
         dims = (*x.dims[:axis], vector.dims[0], *x.dims[axis + 1 :])
         index = expand(followed(vector, len(x.dims) - axis - 1), dims)
         value = call.operand(3, "source") if call.has(3, "source") else call.operand(3, "value")
@@ -349,5 +356,5 @@ RULES: Mapping[str, Rule] = {
     "slice_scatter": _slice_scatter, "scatter": _scatter, "scatter_add": _scatter_add,
     "scatter_reduce": _scatter_reduce, "index_add": _by_vector(_index_add),
     "index_reduce": _by_vector(_index_reduce), "index_copy": _by_vector(_last_written),
-    "index_fill": _by_vector(_last_written), "index_put": _index_put,
+    "index_fill": _by_vector(_last_written, from_ends=True), "index_put": _index_put,
 }  # fmt: skip

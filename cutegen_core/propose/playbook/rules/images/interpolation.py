@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
+from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import cast, div, like
 from cutegen_core.propose.playbook.rules.taken import followed, length_of
 from cutegen_core.propose.playbook.values import (
@@ -38,7 +38,7 @@ class _Between(NamedTuple):
 
 
 def _upsample_linear(call: OperationCall) -> Value:
-    x, aligned = call.tensor(0), call.flag(2, "align_corners")
+    x, aligned = image_of(call), call.flag(2, "align_corners")
     scales = call.operand(3, "scale_factors")
     dtype = "float64" if x.dtype == "float64" else "float32"
     axes = []
@@ -48,6 +48,14 @@ def _upsample_linear(call: OperationCall) -> Value:
         axes.append(_between(own, length, scale, dtype, aligned=aligned))
     dims = (*x.dims[:2], *(axis.length for axis in axes))
     return cast(_interpolated(x, dims, axes, (), dtype), x.dtype)
+
+
+def image_of(call: OperationCall) -> Value:
+    """Return the first operand; refuse one of whole numbers, between which PyTorch computes in steps of its own."""
+    x = call.tensor(0)
+    if x.dtype not in FLOATS:
+        raise not_in_playbook(f"'{call.node.op}' of {x.dtype}")
+    return x
 
 
 def longer_side(call: OperationCall, own: Extent, axis: int, scale: object) -> Extent:

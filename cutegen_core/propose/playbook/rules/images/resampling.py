@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, cast, div, like, mul, sub
-from cutegen_core.propose.playbook.rules.images.interpolation import longer_side
+from cutegen_core.propose.playbook.rules.images.interpolation import image_of, longer_side
 from cutegen_core.propose.playbook.rules.joins import drawn_out_to
 from cutegen_core.propose.playbook.rules.taken import followed, length_of
 from cutegen_core.propose.playbook.values import (
@@ -65,7 +65,7 @@ def _step(own: Extent, length: Extent, scale: object, dtype: str) -> Value:
 
 
 def _cubic(call: OperationCall) -> Value:
-    x, aligned, scales = call.tensor(0), call.flag(2, "align_corners"), call.operand(3, "scale_factors")
+    x, aligned, scales = image_of(call), call.flag(2, "align_corners"), call.operand(3, "scale_factors")
     dtype = "float64" if x.dtype == "float64" else "float32"
     lengths, taps = list(x.dims[:2]), []
     for axis, own in enumerate(x.dims[2:], 2):
