@@ -318,3 +318,24 @@ def test_sizes_in_which_several_ladders_end_run_once(shared, monkeypatch):
     near = [verdict.workload for verdict in found.correctness.verdicts if verdict.workload.startswith("640 at")]
     assert near
     assert len(near) == len(set(near))
+
+
+def test_a_launch_that_only_larger_sizes_make_runs_at_the_smallest_of_these(shared, monkeypatch):
+    """The smallest sizes near the benchmark are no multiples of 64, which its second kernel is for."""
+    monkeypatch.setattr(near_benchmark, "OFTEN", -1)
+    monkeypatch.setattr(full_sizes, "MOST_SWITCHES", -1)
+    source = SINGLE.replace("size = 9", "a, b = 9, 9").replace("randn(size)", "randn(a, b)")
+    workloads = tuple(
+        Workload(f"{n}", role, dict.fromkeys("ab", n))
+        for n, role in ((10, WorkloadRole.EMULATOR), (4096, WorkloadRole.BENCHMARK))
+    )
+    kernel = two_launches(RELU).replace("n < 1000", "x.shape[1] % 64 > 0").replace("n > 999", "x.shape[1] % 64 == 0")
+    judge = evaluator_of(shared, "two", source, workloads)
+    found = judge.evaluate(Candidate(kernel, Author.PERSON, None), seed=1)
+    assert found.passed, found.message
+    near = [verdict.workload for verdict in found.correctness.verdicts if verdict.workload.startswith("4096 at")]
+    assert any(int(re.search(r"b = (\d+)", name)[1]) % 64 == 0 for name in near if "b = " in name)
+    first, large = kernel.split("void large(")
+    wrong = f"{first}void large({large.replace('0.0f', '0.005f')}"
+    found = judge.evaluate(Candidate(wrong, Author.PERSON, None), seed=1)
+    assert found.status is Status.INCORRECT_NUMERICAL

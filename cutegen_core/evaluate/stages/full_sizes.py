@@ -7,13 +7,15 @@
    does not end in time, the smallest. A thread should be switched to as often as at small sizes. Of a kernel whose
    threads often wait the smallest runs first. The choice does not depend on how busy the machine is, so that the
    verdict does not either.
-3. `describe_sizes` says how far that got.
+3. Where the benchmark has a launch that none of these has, the smallest sizes at which it is made run, too
+   (`find_with_launch`).
+4. `describe_sizes` says how far that got.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import NamedTuple
@@ -63,9 +65,31 @@ def plan_runs(
     """
     wanted = _branches(planned.plans[benchmark.name])
     made = tuple(chosen for run in ladder if (chosen := _plan(reference, planned, benchmark, run)))
-    most = MOST_WAITING_THREADS if _WAITS.search(planned.kernel.text) else MOST_THREADS
-    affordable = limit_threads(made, most)
+    affordable = limit_threads(made, _most_threads(planned))
     return tuple(chosen for chosen in affordable if _branches(chosen.plan) == wanted) or affordable
+
+
+def find_with_launch(
+    reference: Reference, planned: PlannedKernel, benchmark: Workload, wanted: Container[tuple[int, str]]
+) -> ChosenRun | None:
+    """Return the run near the benchmark with the fewest threads that has a wanted launch (its line, its kernel)."""
+    runs = (
+        _plan(reference, planned, benchmark, run) for ladder in reference.find_full_sizes(benchmark) for run in ladder
+    )
+    found = [one for one in runs if one and any(instance(launch) in wanted for launch in one.plan.launches)]
+    smallest = min(found, key=lambda one: count_threads(one.plan), default=None)
+    if smallest is None or count_threads(smallest.plan) > _HOPELESS * _most_threads(planned):
+        return None
+    return smallest
+
+
+def instance(launch: Launch) -> tuple[int, str]:
+    """Return what tells launches apart: instances of one for other sizes are other code."""
+    return launch.line, launch.kernel
+
+
+def _most_threads(planned: PlannedKernel) -> int:
+    return MOST_WAITING_THREADS if _WAITS.search(planned.kernel.text) else MOST_THREADS
 
 
 def limit_threads(runs: Sequence[ChosenRun], most: int) -> tuple[ChosenRun, ...]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,6 +16,8 @@ from cutegen_core.evaluate.stages.full_sizes import (
     count_threads,
     describe_sizes,
     find_affordable,
+    find_with_launch,
+    instance,
     limit_switches,
     plan_runs,
 )
@@ -26,7 +28,6 @@ from cutegen_core.evaluate.stages.verdicts import RunVerdicts
 from cutegen_core.evaluate.stages.watch import StageFailure
 from cutegen_core.judge.reference import Reference
 from cutegen_core.records import operations as ops
-from cutegen_core.records.launch import Launch
 from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
 from cutegen_core.records.trial import ExecutorKind, Status
 from cutegen_core.records.wording import listed
@@ -58,14 +59,14 @@ class NearBenchmark:
     def test(self) -> StageFailure | None:
         """Run near each benchmark's sizes; report a launch that is made only there."""
         small = self.problem.with_role(WorkloadRole.EMULATOR, WorkloadRole.CORRECTNESS)
-        made = {_instance(launch) for workload in small for launch in self.planned.plans[workload.name].launches}
+        made = {instance(launch) for workload in small for launch in self.planned.plans[workload.name].launches}
         for benchmark in self.problem.with_role(WorkloadRole.BENCHMARK):
             ran: list[ChosenRun] = []
-            failure = self._test_ladders(benchmark, ran)
+            failure = self._test_ladders(benchmark, ran) or self._test_launches(benchmark, made, ran)
             self.sizes.append(describe_sizes(benchmark, self.reference.own_sizes(), [one.workload for one in ran]))
             if not ran:
                 self.not_near.append(benchmark.name)
-            made |= {_instance(launch) for one in ran for launch in one.plan.launches}
+            made |= _instances(ran)
             failure = failure or self._find_untested_launch(benchmark, made)
             if failure:
                 return failure
@@ -93,6 +94,20 @@ class NearBenchmark:
                 if failure.status is not Status.TIMEOUT:
                     return failure
                 slow = True
+        return None
+
+    def _test_launches(
+        self, benchmark: Workload, made: Container[tuple[int, str]], ran: list[ChosenRun]
+    ) -> StageFailure | None:
+        """Run where launches of the benchmark are made that no run has made so far, if there are such sizes."""
+        own = {instance(launch) for launch in self.planned.plans[benchmark.name].launches}
+        left = {one for one in own if one not in made} - _instances(ran)
+        while left and ran and (one := find_with_launch(self.reference, self.planned, benchmark, left)):
+            failure = self._test_size(one, [_given(one)])
+            if failure:
+                return None if failure.status is Status.TIMEOUT else failure
+            ran.append(one)
+            left -= _instances(ran)
         return None
 
     def _switches_of_a_thread(self) -> float:
@@ -149,7 +164,7 @@ class NearBenchmark:
     def _find_untested_launch(self, benchmark: Workload, made: set[tuple[int, str]]) -> StageFailure | None:
         """Return a failure if a launch occurs only at the benchmark's size, which this executor does not run."""
         for launch in self.planned.plans[benchmark.name].launches:
-            if made and _instance(launch) not in made:
+            if made and instance(launch) not in made:
                 text = (
                     f"line {launch.line}: {launch.kernel} is launched for workload {benchmark.name} only, which the "
                     f"{self.executor} executor does not run: nothing is known about it here"
@@ -171,6 +186,5 @@ def _given(one: ChosenRun) -> OneRun:
     return OneRun(one.workload, one.plan, derived=False)
 
 
-def _instance(launch: Launch) -> tuple[int, str]:
-    """Return what tells launches apart: instances of one for other sizes are other code."""
-    return launch.line, launch.kernel
+def _instances(runs: Sequence[ChosenRun]) -> set[tuple[int, str]]:
+    return {instance(launch) for one in runs for launch in one.plan.launches}
