@@ -115,3 +115,14 @@ def test_sizes_of_many_layers_are_made_of_those_of_the_layers_before(shared: Sha
         _, numbers = variant.source.split("[params]")[0].split("[let]")
         assert max(map(len, numbers.splitlines())) < 120
     assert_right(made, variants[:1], made.workloads, shared, tmp_path)
+
+
+def test_a_statistic_stored_with_a_piece_is_there_where_the_piece_is_empty(shared: SharedTools, tmp_path: Path) -> None:
+    """What follows reads it from memory: the kernel that walks its rows is launched for none of their elements, too."""
+    lines = ["part = x[:, : C - 13]", "s = (part * part).sum(1)"]
+    results = "torch.cat((part * s[:, None], x[:, :2]), 1), (z / (1 + s)).sum(1)"
+    made = problem(
+        results, {"R": 24, "C": 24}, {"R": 19, "C": 13}, lines=lines, x="torch.randn(R, C)", z="torch.randn(5, R)"
+    )
+    variants = variants_of(made, shared, tmp_path)
+    assert_right(made, variants[:1], made.workloads, shared, tmp_path)
