@@ -28,6 +28,16 @@ class _Statement(NamedTuple):
     means: str = ""
 
 
+class _Label(NamedTuple):
+    """Which launch of a function one is, counted from 1."""
+
+    function: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.function} {self.number}" if self.number > 1 else self.function
+
+
 def plan_lines(source: str) -> int:
     """Return how many lines the opening comment takes, which holds the launch plan; 0 without one."""
     end = source.find("*/") if source.lstrip().startswith("/*") else -1
@@ -42,8 +52,17 @@ def say_plan(source: str) -> str:
         return f"it cannot be read: {error}"
     launches = [_in_a_line(launch, kernel.defaults()) for launch in kernel.launches]
     params = [f"{p.name} {_default(p)}" for p in kernel.params]
-    many = [f"{len(launches)} launches: {', '.join(launch.function for launch in kernel.launches)}"]
-    return ", ".join([*(launches if len(launches) == 1 else many), *params])
+    return ", ".join([*(launches if len(launches) == 1 else [say_launches(kernel)]), *params])
+
+
+def say_launches(kernel: KernelFile) -> str:
+    """Count the launches by kernel: "7 launches: product x6, bias"."""
+    times = Counter(launch.function for launch in kernel.launches)
+    return f"{len(kernel.launches)} launches: {', '.join(_times(name, count) for name, count in times.items())}"
+
+
+def _times(name: str, count: int) -> str:
+    return f"{name} x{count}" if count > 1 else name
 
 
 def say_plan_change(old: str, new: str) -> str:
@@ -56,7 +75,8 @@ def say_plan_change(old: str, new: str) -> str:
     if not common:
         return f"all launches are new: {say_plan(new)}"
     alone = len(common) == len(before.launches) == len(after.launches) == 1
-    changes = _named_once(_changes(_facts(before, common, alone=alone), _facts(after, common, alone=alone)))
+    found = _changes(_facts(before, common, alone=alone), _facts(after, common, alone=alone))
+    changes = _named_once(_gathered(found, () if alone else _labels(after)))
     more = len(changes) - MOST_CHANGES
     return ", ".join([*changes[:MOST_CHANGES], *([f"and {more} more"] if more > 0 else [])])
 
@@ -87,6 +107,25 @@ def _changes(before: Mapping[str, _Statement], after: Mapping[str, _Statement]) 
             yield " ".join(filter(None, (name, new.words, "added"))) if new else f"{name} removed"
 
 
+def _gathered(changes: Iterable[str], labels: Sequence[_Label]) -> Iterator[str]:
+    """Say a change that several launches of one kernel have once, with their numbers where others do not have it."""
+    by_name = {str(label): label for label in labels}
+    launches = Counter(label.function for label in labels)
+    found: dict[tuple[str, str], list[int]] = {}
+    for change in changes:
+        name, _, rest = change.partition(_OF)
+        label = by_name.get(name)
+        found.setdefault((label.function, rest) if label else ("", change), []).append(label.number if label else 0)
+    for (function, change), numbers in found.items():
+        if not function:
+            yield change
+        elif len(numbers) == launches[function]:
+            yield f"{function}{_OF}{change}"
+        else:
+            which = "launches" if len(numbers) > 1 else "launch"
+            yield f"{function}, {which} {' and '.join(map(str, numbers))}{_OF}{change}"
+
+
 def _named_once(changes: Iterable[str]) -> list[str]:
     """Leave out the launch's name where the change before it has the same."""
     found: list[str] = []
@@ -98,18 +137,17 @@ def _named_once(changes: Iterable[str]) -> list[str]:
     return found
 
 
-def _labels(kernel: KernelFile) -> list[str]:
+def _labels(kernel: KernelFile) -> list[_Label]:
     """Return a name for every launch: its function, numbered where it is launched again."""
     seen: Counter[str] = Counter()
     labels = []
     for launch in kernel.launches:
         seen[launch.function] += 1
-        again = seen[launch.function]
-        labels.append(f"{launch.function} {again}" if again > 1 else launch.function)
+        labels.append(_Label(launch.function, seen[launch.function]))
     return labels
 
 
-def _facts(kernel: KernelFile, common: Collection[str], *, alone: bool) -> dict[str, _Statement]:
+def _facts(kernel: KernelFile, common: Collection[_Label], *, alone: bool) -> dict[str, _Statement]:
     """Return every statement of a plan by its name.
 
     Args:

@@ -76,3 +76,17 @@ def test_a_plan_and_its_change_are_said_in_a_line() -> None:
     assert say_plan_change(KERNEL, KERNEL.replace("block", "blok", 1)).startswith("it cannot be read: line")
     assert plan_lines(KERNEL) == line_of(KERNEL, "*/")
     assert (plan_lines("int x;\n/* later */"), plan_lines("")) == (0, 0)
+
+
+def test_launches_of_one_kernel_are_counted_and_what_they_share_is_said_once() -> None:
+    plan, _, code = KERNEL.partition("*/\n")
+    launch = plan[plan.index("[[launch]]") :]
+    thrice = f"{plan}\n{launch}\n{launch}*/\n{code}"
+    assert say_plan(thrice).startswith("3 launches: relu x3, BLOCK 256")
+    block = next(line for line in launch.splitlines() if line.startswith("block"))
+    shared = f'{block}\nsmem = "BLOCK * 128"'
+    assert say_plan_change(thrice, thrice.replace(block, shared)) == "relu: shared 0 → 32 KiB"
+    twice = thrice[::-1].replace(block[::-1], shared[::-1], 2)[::-1]
+    assert say_plan_change(thrice, twice) == "relu, launches 2 and 3: shared 0 → 32 KiB"
+    once = thrice.replace(block, shared, 1)
+    assert say_plan_change(thrice, once) == "relu, launch 1: shared 0 → 32 KiB"
