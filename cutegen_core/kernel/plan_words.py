@@ -16,6 +16,7 @@ from cutegen_core.kernel.plan_records import LaunchSpec, Located, Parameter
 from cutegen_core.records.errors import KernelFileError
 
 ARROW = "→"
+UNREADABLE, READABLE_AGAIN = "cannot be read", "can be read again"
 MOST_CHANGES = 4
 _KIB = 1024
 _OF = ": "
@@ -49,7 +50,7 @@ def say_plan(source: str) -> str:
     try:
         kernel = parse(source)
     except KernelFileError as error:
-        return f"it cannot be read: {error}"
+        return f"{UNREADABLE}: {error}"
     launches = [_in_a_line(launch, kernel.defaults()) for launch in kernel.launches]
     params = [f"{p.name} {_default(p)}" for p in kernel.params]
     return ", ".join([*(launches if len(launches) == 1 else [say_launches(kernel)]), *params])
@@ -66,11 +67,14 @@ def _times(name: str, count: int) -> str:
 
 
 def say_plan_change(old: str, new: str) -> str:
-    """Describe what the plan of `new` changes; "" where both say the same, the reason where one cannot be read."""
-    try:
-        before, after = parse(old), parse(new)
-    except KernelFileError as error:
-        return "" if _plan_text(old) == _plan_text(new) else f"it cannot be read: {error}"
+    """Describe what the plan of `new` changes; "" where both say the same, the reason where it cannot be read."""
+    if _plan_text(old) == _plan_text(new):
+        return ""
+    before, after = _read(old), _read(new)
+    if isinstance(after, KernelFileError):
+        return f"{UNREADABLE}: {after}"
+    if isinstance(before, KernelFileError):
+        return READABLE_AGAIN
     common = set(_labels(before)) & set(_labels(after))
     if not common:
         return f"all launches are new: {say_plan(new)}"
@@ -79,6 +83,13 @@ def say_plan_change(old: str, new: str) -> str:
     changes = _named_once(_gathered(found, () if alone else _labels(after)))
     more = len(changes) - MOST_CHANGES
     return ", ".join([*changes[:MOST_CHANGES], *([f"and {more} more"] if more > 0 else [])])
+
+
+def _read(source: str) -> KernelFile | KernelFileError:
+    try:
+        return parse(source)
+    except KernelFileError as error:
+        return error
 
 
 def _plan_text(source: str) -> str:

@@ -73,7 +73,7 @@ def test_a_plan_and_its_change_are_said_in_a_line() -> None:
     assert say_plan_change(KERNEL, KERNEL + "// more code\n") == ""
     assert say_plan_change(KERNEL, KERNEL.replace("relu", "gelu")).startswith("all launches are new: gelu, grid")
     assert say_plan_change(KERNEL, two_launches(KERNEL)) == "launch of large added"
-    assert say_plan_change(KERNEL, KERNEL.replace("block", "blok", 1)).startswith("it cannot be read: line")
+    assert say_plan_change(KERNEL, KERNEL.replace("block", "blok", 1)).startswith("cannot be read: line")
     assert plan_lines(KERNEL) == line_of(KERNEL, "*/")
     assert (plan_lines("int x;\n/* later */"), plan_lines("")) == (0, 0)
 
@@ -90,3 +90,12 @@ def test_launches_of_one_kernel_are_counted_and_what_they_share_is_said_once() -
     assert say_plan_change(thrice, twice) == "relu, launches 2 and 3: shared 0 → 32 KiB"
     once = thrice.replace(block, shared, 1)
     assert say_plan_change(thrice, once) == "relu, launch 1: shared 0 → 32 KiB"
+
+
+def test_a_plan_that_cannot_be_read_is_named_where_it_begins_and_where_it_ends() -> None:
+    broken = KERNEL.replace("[[launch]]", "[[lunch]]")
+    assert say_edit(KERNEL, broken).startswith("plan cannot be read: line ")
+    assert say_plan_change(broken, KERNEL) == "can be read again"
+    assert say_edit(broken, KERNEL) == "plan can be read again"
+    assert say_edit(broken, KERNEL.replace("i < n", "i <= n")).startswith("i < n → i <= n, line ")
+    assert say_plan_change(broken, broken + "// more code\n") == ""
