@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from cutegen_core.kernel.expressions import ExpressionError, Number, Scope
@@ -80,7 +81,7 @@ def say_plan_change(old: str, new: str) -> str:
         return f"all launches are new: {say_plan(new)}"
     alone = len(common) == len(before.launches) == len(after.launches) == 1
     found = _changes(_facts(before, common, alone=alone), _facts(after, common, alone=alone))
-    changes = _named_once(_gathered(found, () if alone else _labels(after)))
+    changes = _named_once(_gathered(found, () if alone else common))
     more = len(changes) - MOST_CHANGES
     return ", ".join([*changes[:MOST_CHANGES], *([f"and {more} more"] if more > 0 else [])])
 
@@ -118,8 +119,12 @@ def _changes(before: Mapping[str, _Statement], after: Mapping[str, _Statement]) 
             yield " ".join(filter(None, (name, new.words, "added"))) if new else f"{name} removed"
 
 
-def _gathered(changes: Iterable[str], labels: Sequence[_Label]) -> Iterator[str]:
-    """Say a change that several launches of one kernel have once, with their numbers where others do not have it."""
+def _gathered(changes: Iterable[str], labels: Collection[_Label]) -> Iterator[str]:
+    """Say a change that several launches of one kernel have once, with their numbers where others do not have it.
+
+    Args:
+        labels: the launches that both plans have.
+    """
     by_name = {str(label): label for label in labels}
     launches = Counter(label.function for label in labels)
     found: dict[tuple[str, str], list[int]] = {}
@@ -134,7 +139,14 @@ def _gathered(changes: Iterable[str], labels: Sequence[_Label]) -> Iterator[str]
             yield f"{function}{_OF}{change}"
         else:
             which = "launches" if len(numbers) > 1 else "launch"
-            yield f"{function}, {which} {' and '.join(map(str, numbers))}{_OF}{change}"
+            yield f"{function}, {which} {' and '.join(_runs(numbers))}{_OF}{change}"
+
+
+def _runs(numbers: Iterable[int]) -> Iterator[str]:
+    """Write rising numbers: "1", "3 to 5"."""
+    for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        first, *others = [number for _, number in run]
+        yield f"{first} to {others[-1]}" if others else str(first)
 
 
 def _named_once(changes: Iterable[str]) -> list[str]:
@@ -170,8 +182,9 @@ def _facts(kernel: KernelFile, common: Collection[_Label], *, alone: bool) -> di
     for label, launch in zip(_labels(kernel), kernel.launches, strict=True):
         if label in common:
             found |= _of_launch(launch, "" if alone else f"{label}{_OF}", params)
-        else:
-            found[f"launch of {label}"] = _Statement("")
+    others = Counter(label.function for label in _labels(kernel) if label not in common)
+    for name, count in others.items():
+        found[f"{f'{count} launches' if count > 1 else 'launch'} of {name}"] = _Statement("")
     found |= {p.name: _Statement(_default(p)) for p in kernel.params}
     found |= {f"values of {p.name}": _Statement(", ".join(map(str, p.values))) for p in kernel.params if p.tunable}
     if kernel.where:

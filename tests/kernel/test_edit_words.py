@@ -87,9 +87,14 @@ def test_launches_of_one_kernel_are_counted_and_what_they_share_is_said_once() -
     shared = f'{block}\nsmem = "BLOCK * 128"'
     assert say_plan_change(thrice, thrice.replace(block, shared)) == "relu: shared 0 → 32 KiB"
     twice = thrice[::-1].replace(block[::-1], shared[::-1], 2)[::-1]
-    assert say_plan_change(thrice, twice) == "relu, launches 2 and 3: shared 0 → 32 KiB"
+    assert say_plan_change(thrice, twice) == "relu, launches 2 to 3: shared 0 → 32 KiB"
     once = thrice.replace(block, shared, 1)
     assert say_plan_change(thrice, once) == "relu, launch 1: shared 0 → 32 KiB"
+    ends = once[::-1].replace(block[::-1], shared[::-1], 1)[::-1]
+    assert say_plan_change(thrice, ends) == "relu, launches 1 and 3: shared 0 → 32 KiB"
+    assert say_plan_change(KERNEL, thrice) == "2 launches of relu added"
+    more = thrice.replace(block, shared)
+    assert say_plan_change(KERNEL, more) == "relu: shared 0 → 32 KiB, 2 launches of relu added"
 
 
 def test_a_plan_that_cannot_be_read_is_named_where_it_begins_and_where_it_ends() -> None:
