@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from cutegen_core.kernel import hunks
 from cutegen_core.kernel.opcodes import find_opcodes
-from cutegen_core.kernel.plan_words import ARROW, plan_lines, say_plan_change
+from cutegen_core.kernel.plan_words import ARROW, READABLE_AGAIN, UNREADABLE, plan_lines, say_plan_change
 from cutegen_core.records.wording import counted
 
 MOST_LETTERS = 72
@@ -46,12 +46,14 @@ def say_edit(old: str, new: str) -> str:
     if _is_anew(found, old, new):
         return f"written anew: {counted(len(new.splitlines()), 'line')}"
     plan = say_plan_change(old, new)
-    named = [plan] if plan else []
+    named = [f"plan {plan}" if plan.startswith((UNREADABLE, READABLE_AGAIN)) else plan] if plan else []
     end = plan_lines(new)
     changes = [change for hunk in found for change in _changes(hunk) if change.line > end]
     named += _grouped(sorted(changes, key=lambda change: change.words.startswith(_WHOLE_LINE)))  # what changed leads
     if not named:
         return f"{_first(found)}, line {found[0].new_start}"
+    if named[0] == f"plan {READABLE_AGAIN}":
+        named.append(named.pop(0))
     more = len(named) - 1
     return f"{_short(named[0])}{f', and {more} more' if more else ''}"
 

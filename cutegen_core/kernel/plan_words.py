@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from cutegen_core.kernel.expressions import ExpressionError, Number, Scope
@@ -16,6 +17,7 @@ from cutegen_core.kernel.plan_records import LaunchSpec, Located, Parameter
 from cutegen_core.records.errors import KernelFileError
 
 ARROW = "→"
+UNREADABLE, READABLE_AGAIN = "cannot be read", "can be read again"
 MOST_CHANGES = 4
 _KIB = 1024
 _OF = ": "
@@ -26,6 +28,16 @@ class _Statement(NamedTuple):
 
     words: str
     means: str = ""
+
+
+class _Label(NamedTuple):
+    """Which launch of a function one is, counted from 1."""
+
+    function: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.function} {self.number}" if self.number > 1 else self.function
 
 
 def plan_lines(source: str) -> int:
@@ -39,26 +51,46 @@ def say_plan(source: str) -> str:
     try:
         kernel = parse(source)
     except KernelFileError as error:
-        return f"it cannot be read: {error}"
+        return f"{UNREADABLE}: {error}"
     launches = [_in_a_line(launch, kernel.defaults()) for launch in kernel.launches]
     params = [f"{p.name} {_default(p)}" for p in kernel.params]
-    many = [f"{len(launches)} launches: {', '.join(launch.function for launch in kernel.launches)}"]
-    return ", ".join([*(launches if len(launches) == 1 else many), *params])
+    return ", ".join([*(launches if len(launches) == 1 else [say_launches(kernel)]), *params])
+
+
+def say_launches(kernel: KernelFile) -> str:
+    """Count the launches by kernel: "7 launches: product x6, bias"."""
+    times = Counter(launch.function for launch in kernel.launches)
+    return f"{len(kernel.launches)} launches: {', '.join(_times(name, count) for name, count in times.items())}"
+
+
+def _times(name: str, count: int) -> str:
+    return f"{name} x{count}" if count > 1 else name
 
 
 def say_plan_change(old: str, new: str) -> str:
-    """Describe what the plan of `new` changes; "" where both say the same, the reason where one cannot be read."""
-    try:
-        before, after = parse(old), parse(new)
-    except KernelFileError as error:
-        return "" if _plan_text(old) == _plan_text(new) else f"it cannot be read: {error}"
+    """Describe what the plan of `new` changes; "" where both say the same, the reason where it cannot be read."""
+    if _plan_text(old) == _plan_text(new):
+        return ""
+    before, after = _read(old), _read(new)
+    if isinstance(after, KernelFileError):
+        return f"{UNREADABLE}: {after}"
+    if isinstance(before, KernelFileError):
+        return READABLE_AGAIN
     common = set(_labels(before)) & set(_labels(after))
     if not common:
         return f"all launches are new: {say_plan(new)}"
     alone = len(common) == len(before.launches) == len(after.launches) == 1
-    changes = _named_once(_changes(_facts(before, common, alone=alone), _facts(after, common, alone=alone)))
+    found = _changes(_facts(before, common, alone=alone), _facts(after, common, alone=alone))
+    changes = _named_once(_gathered(found, () if alone else common))
     more = len(changes) - MOST_CHANGES
     return ", ".join([*changes[:MOST_CHANGES], *([f"and {more} more"] if more > 0 else [])])
+
+
+def _read(source: str) -> KernelFile | KernelFileError:
+    try:
+        return parse(source)
+    except KernelFileError as error:
+        return error
 
 
 def _plan_text(source: str) -> str:
@@ -87,6 +119,36 @@ def _changes(before: Mapping[str, _Statement], after: Mapping[str, _Statement]) 
             yield " ".join(filter(None, (name, new.words, "added"))) if new else f"{name} removed"
 
 
+def _gathered(changes: Iterable[str], labels: Collection[_Label]) -> Iterator[str]:
+    """Say a change that several launches of one kernel have once, with their numbers where others do not have it.
+
+    Args:
+        labels: the launches that both plans have.
+    """
+    by_name = {str(label): label for label in labels}
+    launches = Counter(label.function for label in labels)
+    found: dict[tuple[str, str], list[int]] = {}
+    for change in changes:
+        name, _, rest = change.partition(_OF)
+        label = by_name.get(name)
+        found.setdefault((label.function, rest) if label else ("", change), []).append(label.number if label else 0)
+    for (function, change), numbers in found.items():
+        if not function:
+            yield change
+        elif len(numbers) == launches[function]:
+            yield f"{function}{_OF}{change}"
+        else:
+            which = "launches" if len(numbers) > 1 else "launch"
+            yield f"{function}, {which} {' and '.join(_runs(numbers))}{_OF}{change}"
+
+
+def _runs(numbers: Iterable[int]) -> Iterator[str]:
+    """Write rising numbers: "1", "3 to 5"."""
+    for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        first, *others = [number for _, number in run]
+        yield f"{first} to {others[-1]}" if others else str(first)
+
+
 def _named_once(changes: Iterable[str]) -> list[str]:
     """Leave out the launch's name where the change before it has the same."""
     found: list[str] = []
@@ -98,18 +160,17 @@ def _named_once(changes: Iterable[str]) -> list[str]:
     return found
 
 
-def _labels(kernel: KernelFile) -> list[str]:
+def _labels(kernel: KernelFile) -> list[_Label]:
     """Return a name for every launch: its function, numbered where it is launched again."""
     seen: Counter[str] = Counter()
     labels = []
     for launch in kernel.launches:
         seen[launch.function] += 1
-        again = seen[launch.function]
-        labels.append(f"{launch.function} {again}" if again > 1 else launch.function)
+        labels.append(_Label(launch.function, seen[launch.function]))
     return labels
 
 
-def _facts(kernel: KernelFile, common: Collection[str], *, alone: bool) -> dict[str, _Statement]:
+def _facts(kernel: KernelFile, common: Collection[_Label], *, alone: bool) -> dict[str, _Statement]:
     """Return every statement of a plan by its name.
 
     Args:
@@ -121,8 +182,9 @@ def _facts(kernel: KernelFile, common: Collection[str], *, alone: bool) -> dict[
     for label, launch in zip(_labels(kernel), kernel.launches, strict=True):
         if label in common:
             found |= _of_launch(launch, "" if alone else f"{label}{_OF}", params)
-        else:
-            found[f"launch of {label}"] = _Statement("")
+    others = Counter(label.function for label in _labels(kernel) if label not in common)
+    for name, count in others.items():
+        found[f"{f'{count} launches' if count > 1 else 'launch'} of {name}"] = _Statement("")
     found |= {p.name: _Statement(_default(p)) for p in kernel.params}
     found |= {f"values of {p.name}": _Statement(", ".join(map(str, p.values))) for p in kernel.params if p.tunable}
     if kernel.where:

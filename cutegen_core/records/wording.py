@@ -97,8 +97,9 @@ def dims(extents: tuple[int, ...]) -> str:
 
 
 def counted(number: int, thing: str) -> str:
-    """Write a count: "1 step", "2 steps"."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    """Write a count: "1 step", "2 steps", "2 launches"."""
+    plural = "es" if thing.endswith(("ch", "sh", "s", "x")) else "s"
+    return f"{number:,} {thing}{'' if number == 1 else plural}"
 
 
 def in_ascii(name: str) -> str:

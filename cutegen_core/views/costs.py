@@ -87,7 +87,8 @@ def _numbers(resources: Resources, *, named: bool) -> dict[str, float]:
         for name, count in sorted(kernel.instruction_mix.items(), key=lambda item: -item[1]):
             numbers[f"{prefix}SASS {name}"] = count
     for row in resources.occupancy:
-        numbers[f"occupancy, {row.workload}{f', {row.kernel}' if named else ''}"] = 100 * row.occupancy
+        name = f"occupancy, {row.workload}{f', {row.kernel}' if named else ''}"
+        numbers[name] = min(100 * row.occupancy, numbers.get(name, 100.0))
     return numbers
 
 

@@ -29,6 +29,7 @@ from cutegen_core.records.performance import (
 from cutegen_core.records.trial import ExecutorKind, Finding, Mark, Stage, StageResult, StageStatus, Status, Trial
 from cutegen_core.share import slides
 from cutegen_core.share.exports.html import document
+from cutegen_core.share.slides.evidence import key_evidence
 from cutegen_core.trajectory.store import Store
 from tests.pages.gpu_stories import measured, profile, suspect, timed
 from tests.pages.stories import KERNEL, Story, not_compiled, passed, race, wrong
@@ -122,6 +123,18 @@ def test_a_kernel_that_passed_says_how_it_was_proven_and_what_it_costs(store: St
     assert told(trial, Topic.SPEED) == [
         "not measured (timing needs a GPU: the emulator tests kernels but cannot time them)"
     ]
+
+
+def test_equal_launches_of_a_workload_are_one_row_with_their_number(store: Store) -> None:
+    trial = passed(store, "a" * 64)
+    assert trial.resources
+    first, *rest = trial.resources.occupancy
+    rows = (first, replace(first, grid=(2, 1, 1)), first, *rest)
+    trial = replace(trial, resources=replace(trial.resources, occupancy=rows))
+    (section,) = evidence(trial).sections(Topic.OCCUPANCY)
+    assert [row.cells[:2] for row in section.rows[:2]] == [("one, 2 launches", "1"), ("one", "2")]
+    assert len(section.rows) == len(rows) - 1
+    assert key_evidence(evidence(trial), trial, None, KERNEL).lines[0].startswith("benchmark, softmax<BLOCK>: ")
 
 
 def test_what_a_run_that_passed_warned_of_is_said_once(store: Store) -> None:

@@ -73,6 +73,34 @@ def test_a_plan_and_its_change_are_said_in_a_line() -> None:
     assert say_plan_change(KERNEL, KERNEL + "// more code\n") == ""
     assert say_plan_change(KERNEL, KERNEL.replace("relu", "gelu")).startswith("all launches are new: gelu, grid")
     assert say_plan_change(KERNEL, two_launches(KERNEL)) == "launch of large added"
-    assert say_plan_change(KERNEL, KERNEL.replace("block", "blok", 1)).startswith("it cannot be read: line")
+    assert say_plan_change(KERNEL, KERNEL.replace("block", "blok", 1)).startswith("cannot be read: line")
     assert plan_lines(KERNEL) == line_of(KERNEL, "*/")
     assert (plan_lines("int x;\n/* later */"), plan_lines("")) == (0, 0)
+
+
+def test_launches_of_one_kernel_are_counted_and_what_they_share_is_said_once() -> None:
+    plan, _, code = KERNEL.partition("*/\n")
+    launch = plan[plan.index("[[launch]]") :]
+    thrice = f"{plan}\n{launch}\n{launch}*/\n{code}"
+    assert say_plan(thrice).startswith("3 launches: relu x3, BLOCK 256")
+    block = next(line for line in launch.splitlines() if line.startswith("block"))
+    shared = f'{block}\nsmem = "BLOCK * 128"'
+    assert say_plan_change(thrice, thrice.replace(block, shared)) == "relu: shared 0 → 32 KiB"
+    twice = thrice[::-1].replace(block[::-1], shared[::-1], 2)[::-1]
+    assert say_plan_change(thrice, twice) == "relu, launches 2 to 3: shared 0 → 32 KiB"
+    once = thrice.replace(block, shared, 1)
+    assert say_plan_change(thrice, once) == "relu, launch 1: shared 0 → 32 KiB"
+    ends = once[::-1].replace(block[::-1], shared[::-1], 1)[::-1]
+    assert say_plan_change(thrice, ends) == "relu, launches 1 and 3: shared 0 → 32 KiB"
+    assert say_plan_change(KERNEL, thrice) == "2 launches of relu added"
+    more = thrice.replace(block, shared)
+    assert say_plan_change(KERNEL, more) == "relu: shared 0 → 32 KiB, 2 launches of relu added"
+
+
+def test_a_plan_that_cannot_be_read_is_named_where_it_begins_and_where_it_ends() -> None:
+    broken = KERNEL.replace("[[launch]]", "[[lunch]]")
+    assert say_edit(KERNEL, broken).startswith("plan cannot be read: line ")
+    assert say_plan_change(broken, KERNEL) == "can be read again"
+    assert say_edit(broken, KERNEL) == "plan can be read again"
+    assert say_edit(broken, KERNEL.replace("i < n", "i <= n")).startswith("i < n → i <= n, line ")
+    assert say_plan_change(broken, broken + "// more code\n") == ""

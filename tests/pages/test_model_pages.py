@@ -497,6 +497,14 @@ def test_an_import_by_path_says_what_came_in_or_cannot_be_read(store: Store, tmp
     assert "is no recording" in shown(click(page, "import-open"))
 
 
+@pytest.mark.parametrize(
+    ("name", "button"), [("start", "import-open"), ("start", "start-load"), ("gnn", "gnn-import-open")]
+)
+@pytest.mark.usefixtures("store")
+def test_a_button_for_a_path_asks_for_the_path_that_was_not_typed(name: str, button: str) -> None:
+    assert "Type the path of a file or folder on this machine" in shown(click(framed(name), button))
+
+
 def test_on_a_first_run_the_recorded_sessions_come_first_with_their_pictures(store: Store) -> None:
     page = framed()
     html = shown(page)

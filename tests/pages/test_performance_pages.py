@@ -324,6 +324,14 @@ def test_a_wanted_look_at_a_kernel_can_be_stopped_when_the_session_is_over(
     assert not button_of(open_page("session", id=story.session), "decide-stop").disabled
 
 
+def test_a_long_name_at_the_beginning_of_a_row_wraps() -> None:
+    texts = Later("pages.components.shared.texts")
+    name = "product<BM1, BN1, BK1, STAGES1, WIDE1, RASTER1, TURN1, 4> registers"
+    made = texts.table(("", "base", "this"), [("registers", "32", "64"), (name, "128", "-")])
+    assert '<td class="cg-long">product&lt;BM1' in made
+    assert "<td>registers</td>" in made
+
+
 def test_the_kernel_of_the_largest_launch_comes_first() -> None:
     sass = Later("pages.components.session.evidence.sass")
     kernels = tuple(KernelResources(name, f"{name}()", 24, 0, 0, 0, 0) for name in ("tail", "main"))

@@ -363,3 +363,21 @@ def test_the_form_says_what_the_draft_comes_to_and_what_it_was(store: Store, ope
     assert "✗ benchmark: line 14: softmax: block (4096, 1, 1) has 4096 threads" in shown(page)
     page.text_input(key=f"{form}block").input("colz").run()
     assert "✗ line 14: block: unknown name &#x27;colz&#x27;" in shown(page)
+
+
+def test_a_kernel_that_is_launched_again_is_counted_and_compared_by_its_number(
+    store: Store, open_page: OpenPage
+) -> None:
+    story = softmax_story(store)
+    page = _click(open_page("session", id=story.session, step=3), "decide-edit")
+    drawn_until(page, lambda: "Getting the workload shapes" not in shown(page))
+    text = page.text_area[0].value
+    launch = text[text.index("[[launch]]") : text.index("*/")]
+    other = launch.replace('grid   = ["rows"]', 'grid   = ["2 * rows"]')
+    page.text_area[0].input(text.replace(launch, f"{launch}\n{other}\n{other}")).run()
+    label = page.expander[0].label.replace("\\", "")
+    assert label.startswith("Launch plan · 3 launches: softmax x3 · 7.76 waves"), label
+    numbers = next(str(html.value) for html in page.html if "limited by" in str(html.value))
+    assert "benchmark, 2 launches" in numbers
+    assert "8192</td>" in numbers
+    assert "was 4096" not in numbers, "the launches that were added were never tested"

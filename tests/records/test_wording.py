@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutegen_core.records.wording import listed, percent, times
+from cutegen_core.records.wording import counted, listed, percent, times
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,9 @@ def test_names_with_commas_are_separated_by_semicolons() -> None:
     assert listed(["one", "ragged"]) == "one, ragged"
     assert listed(name for name in ("one", "ragged, huge values")) == "one; ragged, huge values"
     assert listed([]) == ""
+
+
+def test_a_count_has_the_plural_of_its_thing():
+    assert [counted(1, "launch"), counted(2, "launch"), counted(2_000, "step")] == [
+        "1 launch", "2 launches", "2,000 steps",
+    ]  # fmt: skip

@@ -54,3 +54,11 @@ def test_the_same_kernels_are_compared_by_name(one: Trial) -> None:
     found = rows(renamed(one, "short", "long"), renamed(one, "short", "long", registers=8))
     assert found["short registers"] == (24, 32)
     assert not any("at most" in name for name in found)
+
+
+def test_the_least_occupancy_of_the_launches_of_a_workload_is_compared(one: Trial) -> None:
+    assert one.resources
+    first, *rest = one.resources.occupancy
+    rest = [replace(first, occupancy=0.25), first, *rest]
+    twice = replace(one, resources=replace(one.resources, occupancy=(first, *rest)))
+    assert rows(one, twice)["occupancy, one"] == (100, 25)

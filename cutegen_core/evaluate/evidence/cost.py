@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from cutegen_core.records.evidence import Remark, Section, Tone, Topic
 from cutegen_core.records.performance import KernelEstimate
 from cutegen_core.records.trial import KernelResources, Occupancy, Resources
-from cutegen_core.records.wording import dims, micros
+from cutegen_core.records.wording import counted, dims, micros
 
 _INSTRUCTIONS = 12
 WORTH_TELLING = 1.1
@@ -89,22 +90,23 @@ def estimate_text(found: KernelEstimate) -> str:
 
 
 def occupancy(found: Resources | None) -> tuple[Section, ...]:
-    """List the theoretical occupancy of every launch of every workload, and what limits it."""
+    """List the theoretical occupancy of every launch of every workload, equal ones once, and what limits it."""
     if found is None or not found.occupancy:
         return ()
     several = len({row.kernel for row in found.occupancy}) > 1
-    remarks = tuple(_launch(row, several) for row in found.occupancy)
+    remarks = tuple(_launch(row, several, count) for row, count in Counter(found.occupancy).items())
     columns = ("workload", "grid", "block", "smem B", "blocks/SM", "occupancy", "waves", "limited by")
     return (Section(Topic.OCCUPANCY, "Occupancy, theoretical", remarks, columns=columns),)
 
 
-def _launch(row: Occupancy, several: bool) -> Remark:
+def _launch(row: Occupancy, several: bool, count: int) -> Remark:
     share = f"{100 * row.occupancy:.0f} %"
+    times = f", {counted(count, 'launch')}" if count > 1 else ""
     return Remark(
-        f"{row.workload}, {row.kernel}: occupancy {share}, limited by {row.limiter}; "
+        f"{row.workload}, {row.kernel}{times}: occupancy {share}, limited by {row.limiter}; "
         f"{row.blocks_per_sm} blocks per SM, {row.waves:.2f} waves",
         cells=(
-            f"{row.workload}, {row.kernel}" if several else row.workload, dims(row.grid), dims(row.block),
+            f"{row.workload}{f', {row.kernel}' if several else ''}{times}", dims(row.grid), dims(row.block),
             str(row.smem_bytes), str(row.blocks_per_sm), share, f"{row.waves:.2f}", row.limiter,
         ),
     )  # fmt: skip

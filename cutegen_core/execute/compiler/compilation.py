@@ -162,6 +162,8 @@ class Compiler:
                 answer = self._ask(program, plain, names)
             if _was_killed(answer, self.limits):
                 raise MachineError(sandbox.killed_from_outside("the compiler"))
+            if "exit_code" in answer and not answer["limit"] and not _used_much(answer, self.limits):
+                answer = self._ask_for_the_error(program, plain) or answer
             if probe.below and answer.get("log_bytes", self.limits.log_bytes + 1) <= self.limits.log_bytes:
                 log, differing = read_answer(answer["log"])
                 answer = {**answer, "log": log}
@@ -194,6 +196,12 @@ class Compiler:
             except WorkerLimitError:
                 # A candidate dies in its own fork, so another program killed the server: try once more.
                 return _raise_machine_error(server.request(request, patience_s))
+
+    def _ask_for_the_error(self, program: str, plain: str) -> Message:
+        """Return the answer without the kernels' names, which NVRTC dies of where a declaration has an error; nothing
+        where there is no error."""
+        answer = self._ask(program, plain, ())
+        return answer if answer.get("code", SUCCESS) != SUCCESS else {}
 
     def _judge(self, answer: Message, kernel: KernelFile, on_code: OnCode) -> CompileResult:
         if answer["limit"] or answer.get("code") == OUT_OF_MEMORY:

@@ -3,7 +3,7 @@
 1. `fold` splits NVRTC's log into messages: a headline, its source line, and the stack of template instantiations.
 2. An error inside a header moves to the candidate's line that led there; headline and stack become notes.
 3. The messages of ptxas follow: errors, warnings and performance hints (C75xx).
-Errors come first, in the compiler's order; the result also keeps the raw log.
+Errors come first, in the compiler's order but for what only follows from another; the result also keeps the raw log.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _CARET = re.compile(r"\s*\^\s*")
 _UNKNOWN = re.compile(
     r'identifier ".*" is undefined|name followed by "::"|namespace .* has no member|the global scope has'
 )
+_CONSEQUENCE = re.compile(r'attribute ".*" does not apply here|incomplete type "void" is not allowed')
+"""What NVRTC says first of a declaration in which a type is unknown."""
 _EXPRESSION = re.compile(r'Input name expression was: "(.*)"')
 _PTXAS = re.compile(r"ptxas(?: (?P<where>[^;:]*);)?\s*(?P<severity>fatal|error|warning|info)\s*: (?P<text>.*)")
 _HINT = re.compile(r"\(C75\d\d\)|Potential Performance Loss")
@@ -62,7 +64,8 @@ def fold(log: str, kernel: KernelFile) -> tuple[Diagnostic, ...]:
         *_read_ptxas_messages(log, kernel),
     ]
     kept = [d for d in dict.fromkeys(found) if d.severity != "warning" or d.line or d.tool == "ptxas"]
-    return tuple(sorted(kept, key=lambda d: _RANK[d.severity])[:_MOST_DIAGNOSTICS])
+    ranked = sorted(kept, key=lambda d: (_RANK[d.severity], _CONSEQUENCE.match(d.message) is not None))
+    return tuple(ranked[:_MOST_DIAGNOSTICS])
 
 
 def _split_log(log: str) -> Iterator[_FrontEndMessage]:

@@ -17,7 +17,7 @@ from cutegen_core.judge.problem_source import SizeValue
 from cutegen_core.problems import edit, suite
 from cutegen_core.problems.other_sizes import choose_other_sizes, count_elements
 from cutegen_core.propose.astra.figures import ShapeFigure, describe, figures
-from cutegen_core.propose.playbook import NotInPlaybook, Variant, redirect, understood
+from cutegen_core.propose.playbook import NotInPlaybook, Variant, not_understood, redirect, understood
 from cutegen_core.propose.playbook.proposer import kernels_for
 from cutegen_core.propose.port import ProposalRequest
 from cutegen_core.propose.prompting import profile_notes
@@ -72,7 +72,7 @@ def plan(request: ProposalRequest) -> str:
     if words:
         asked = redirect(words, variants, request.base.source if request.base else "")
         if asked is None:
-            raise LookupError(f"the playbook does not know what '{words}' means; {understood(variants)}")
+            raise LookupError(not_understood(words, variants))
         if request.base and asked.source == request.base.source:
             raise LookupError(f"the current kernel is '{asked.name}' already; {understood(variants)}")
         return _plan_words(asked, variants, request)
@@ -101,7 +101,7 @@ def code(request: ProposalRequest, planned: str) -> str:
         words = request.sent_back.dropped
         asked = redirect(words, variants, base)
         if asked is None:
-            raise LookupError(f"the playbook does not know what '{words}' means; {understood(variants)}")
+            raise LookupError(not_understood(words, variants))
         return _fenced(asked)
     idea = find_idea(planned)
     named = next((variant for variant in variants if variant.name == idea.split(":")[0].strip()), None)

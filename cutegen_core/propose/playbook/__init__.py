@@ -29,7 +29,7 @@ from cutegen_core.propose.playbook.serving.writing import ServingLevel, write
 from cutegen_core.propose.playbook.target import ANY, Target
 from cutegen_core.propose.playbook.values import NotInPlaybook, Value, deep, plain
 from cutegen_core.propose.playbook.variants import Variant, write_variants
-from cutegen_core.propose.playbook.words.redirects import redirect, understood
+from cutegen_core.propose.playbook.words.redirects import not_understood, redirect, understood
 from cutegen_core.records.errors import KernelFileTooLargeError
 from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Signature
@@ -45,6 +45,7 @@ __all__ = [
     "cute_features",
     "defect",
     "menu",
+    "not_understood",
     "propose",
     "redirect",
     "understood",

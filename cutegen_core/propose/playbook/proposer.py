@@ -13,6 +13,7 @@ from cutegen_core.propose.playbook import (
     Variant,
     cute_features,
     defect,
+    not_understood,
     propose,
     redirect,
     understood,
@@ -68,8 +69,7 @@ def _redirected(request: ProposalRequest, variants: Sequence[Variant]) -> Answer
         return WantsStudy(StudyKind.SWEEP, "asked for: a sweep of the declared parameters")
     variant = redirect(request.instruction, variants, base)
     if variant is None:
-        words = f"{understood(variants)}; or sweep"
-        return Declined(f"the playbook does not know what '{request.instruction}' means; {words}")
+        return Declined(not_understood(request.instruction, variants, "sweep"))
     if variant.source == base:
         return Declined(f"the current kernel is '{variant.name}' already; {understood(variants)}")
     return _proposal(variant, variants)

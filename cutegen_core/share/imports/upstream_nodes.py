@@ -74,7 +74,7 @@ def _nodes_of(file: Path, root: Path) -> Iterator[UpstreamNode]:
         if isinstance(entry, dict):
             yield UpstreamNode(where, folder, entry)
         else:
-            yield UpstreamNode(where, folder, {}, f"a {type(entry).__name__}, not an object", json.dumps(entry))
+            yield UpstreamNode(where, folder, {}, f"{type(entry).__name__}, not an object", json.dumps(entry))
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:

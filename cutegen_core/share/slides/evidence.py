@@ -98,6 +98,6 @@ def _of_cost(found: Evidence, trial: Trial) -> KeyEvidence | None:
     kernel = found.sections(Topic.RESOURCES)[0].rows[registers.index(max(registers))]
     if not resources.occupancy:
         return KeyEvidence("passed", kernel.text, (resources.arch,))
-    waves = [row.waves for row in resources.occupancy]
+    waves = [row.waves for row in dict.fromkeys(resources.occupancy)]
     launch = found.sections(Topic.OCCUPANCY)[0].rows[waves.index(max(waves))]
     return KeyEvidence("passed", kernel.text, (launch.text,))

@@ -14,6 +14,7 @@ import streamlit as st
 
 from cutegen_core.kernel.kernel_file import KernelFile, parse
 from cutegen_core.kernel.plan_records import LaunchSpec, Located, Parameter
+from cutegen_core.kernel.plan_words import say_launches
 from cutegen_core.records.errors import KernelFileError
 from cutegen_core.records.trial import Trial
 from cutegen_core.views import SessionView
@@ -67,7 +68,7 @@ def render_plan_form(view: SessionView, text: str, write: Write, tested: Trial |
             _error(f"The plan cannot be read: {error}")
         return
     found = plan_numbers.look(view, kernel, tested)
-    with st.expander(plain_label(f"Launch plan · {_summary(kernel.launches[0])}{found.in_a_line}"), key=key):
+    with st.expander(plain_label(f"Launch plan · {_summary(kernel)}{found.in_a_line}"), key=key):
         render_plan_fields(view.id, kernel, write, _by_field(kernel, found))
         plan_numbers.render_numbers(found, tested)
 
@@ -87,7 +88,10 @@ def render_plan_fields(
         _launch(owner, kernel, index, launch, write, said or {})
 
 
-def _summary(launch: LaunchSpec) -> str:
+def _summary(kernel: KernelFile) -> str:
+    if len(kernel.launches) > 1:
+        return say_launches(kernel)
+    launch = kernel.launches[0]
     shown = (f"{field.name} {field.typed}" for field in _fields(launch) if field.name in ("grid", "block"))
     return " · ".join((launch.kernel, *shown))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from cutegen_core.machine import device
 from cutegen_core.records.errors import CutegenError
 from cutegen_core.records.problem import Problem
 from cutegen_core.records.trial import Occupancy, Trial
-from cutegen_core.records.wording import dims, listed
+from cutegen_core.records.wording import counted, dims, listed
 from cutegen_core.views import SessionView
 from cutegen_core.views.plan_preview import PlannedLaunch, PlannedWorkload, preview
 from pages.components.editor.shapes import shapes
@@ -82,9 +83,7 @@ def render_numbers(found: DraftNumbers, tested: Trial | None) -> None:
     if found.unknown:
         quiet(f"The workload shapes are unknown: {found.unknown}")
         return
-    before = (
-        {(row.workload, row.kernel): row for row in tested.resources.occupancy} if tested and tested.resources else {}
-    )
+    before = tested.resources.occupancy if tested and tested.resources else ()
     body = [row for one in found.workloads for row in _rows(one, before, several=_several(found))]
     st.html(table(_HEADER, body))
     for said in dict.fromkeys(_rests_on(launch) for one in found.workloads for launch in one.launches):
@@ -101,25 +100,40 @@ def _several(found: DraftNumbers) -> bool:
     return len({launch.occupancy.kernel for one in found.workloads for launch in one.launches}) > 1
 
 
-def _rows(
-    one: PlannedWorkload, before: dict[tuple[str, str], Occupancy], *, several: bool
-) -> Iterator[tuple[object, ...]]:
+def _rows(one: PlannedWorkload, before: Sequence[Occupancy], *, several: bool) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each launch, one for those that are equal."""
     if one.refusal:
         yield (one.workload, _failed(one.refusal), *[""] * (len(_HEADER) - 2))
+    rows = Counter(
+        (launch.occupancy.kernel, *_numbers(launch, old))
+        for launch, old in zip(one.launches, _tested(one, before), strict=True)
+    )
+    for (kernel, *numbers), count in rows.items():
+        name = f"{one.workload}, {kernel}" if several else one.workload
+        yield (f"{name}, {counted(count, 'launch')}" if count > 1 else name, *numbers)
+
+
+def _tested(one: PlannedWorkload, before: Sequence[Occupancy]) -> Iterator[Occupancy | None]:
+    """Yield what was tested of each launch: the same number among the launches of that kernel, None for a new one."""
+    seen: Counter[str] = Counter()
     for launch in one.launches:
         row = launch.occupancy
-        old = before.get((row.workload, row.kernel))
-        most = "" if launch.compiled else "at most "
-        yield (
-            f"{row.workload}, {row.kernel}" if several else row.workload,
-            _changed(dims(row.grid), dims(old.grid) if old else ""),
-            _changed(dims(row.block), dims(old.block) if old else ""),
-            _changed(str(row.smem_bytes), str(old.smem_bytes) if old else ""),
-            _changed(f"{most}{row.blocks_per_sm}", str(old.blocks_per_sm) if old else ""),
-            _changed(f"{most}{100 * row.occupancy:.0f} %", f"{100 * old.occupancy:.0f} %" if old else ""),
-            _changed(f"{row.waves:.2f}", f"{old.waves:.2f}" if old else ""),
-            row.limiter if row.blocks_per_sm else _failed(f"{row.limiter}: no block fits"),
-        )  # fmt: skip
+        same = [old for old in before if (old.workload, old.kernel) == (row.workload, row.kernel)]
+        yield same[seen[row.kernel]] if seen[row.kernel] < len(same) else None
+        seen[row.kernel] += 1
+
+
+def _numbers(launch: PlannedLaunch, old: Occupancy | None) -> tuple[str, ...]:
+    row, most = launch.occupancy, "" if launch.compiled else "at most "
+    return (
+        _changed(dims(row.grid), dims(old.grid) if old else ""),
+        _changed(dims(row.block), dims(old.block) if old else ""),
+        _changed(str(row.smem_bytes), str(old.smem_bytes) if old else ""),
+        _changed(f"{most}{row.blocks_per_sm}", str(old.blocks_per_sm) if old else ""),
+        _changed(f"{most}{100 * row.occupancy:.0f} %", f"{100 * old.occupancy:.0f} %" if old else ""),
+        _changed(f"{row.waves:.2f}", f"{old.waves:.2f}" if old else ""),
+        row.limiter if row.blocks_per_sm else _failed(f"{row.limiter}: no block fits"),
+    )  # fmt: skip
 
 
 def _failed(why: str) -> Html:

@@ -25,6 +25,7 @@ from cutegen_core.views.wording import SANDBOXED
 from pages.components.problems.listing import agree_to, known
 from pages.components.problems.who_proposes import render_who_proposes
 from pages.components.shared import address, places, ui_state
+from pages.components.shared.file_choice import NO_PATH
 from pages.components.shared.texts import note, quiet, show_hidden
 
 FIRST_PROBLEM = "softmax"
@@ -319,9 +320,12 @@ def render_path() -> None:
             placeholder="/path/to/KernelBench/level1, or a single file.py",
             label_visibility="collapsed",
         )
-        if st.form_submit_button("Load", key="start-load") and path.strip():
-            agree_to(path.strip())
-            st.switch_page(places.problems(), query_params={"path": path.strip()})
+        asked = st.form_submit_button("Load", key="start-load")
+    if asked and path.strip():
+        agree_to(path.strip())
+        st.switch_page(places.problems(), query_params={"path": path.strip()})
+    if asked:
+        note("error", NO_PATH)
     quiet(f"Each file runs in its own sandboxed process, {SANDBOXED}.")
 
 

@@ -13,6 +13,8 @@ from cutegen_core.trajectory.store import Store
 from pages.components.shared import ui_state
 from pages.components.shared.texts import note, quiet
 
+NO_PATH = "Type the path of a file or folder on this machine into the field first."
+
 
 def render_file_choice(
     key: str, store: Store, take: Callable[[Store, Path], None], *, label: str, example: str, button: str,
@@ -26,7 +28,7 @@ def render_file_choice(
     """
     with st.form(key, border=False), st.container(horizontal=True, vertical_alignment="bottom"):
         path = st.text_input(label, key=f"{key}-path", label_visibility="collapsed", placeholder=example)
-        by_path = st.form_submit_button(button, key=f"{key}-open") and path.strip()
+        by_path = st.form_submit_button(button, key=f"{key}-open")
     upload = st.file_uploader(
         "Or upload a file", endings, key=f"{key}-upload", label_visibility="collapsed", max_upload_size=most_mb
     )
@@ -47,8 +49,10 @@ def place_of(path: str) -> Path:
     """Find a file or folder.
 
     Raises:
-        UsageError: there is neither.
+        UsageError: there is neither, or no path.
     """
+    if not path:
+        raise UsageError(NO_PATH)
     try:
         place = Path(path).expanduser()
         found = place.exists()

@@ -79,16 +79,17 @@ def chip(text: str, kind: str = "", title: str = "") -> str:
     return f'<span class="cg-chip cg-{escape_html(kind)}" title="{tooltip(title)}">{escape_html(text)}</span>'
 
 
+_LONGEST_NAME = 36
+"""Letters of a row's name that a table keeps on one line."""
+
+
 def table(header: tuple[str, ...], rows: list[tuple[object, ...]], *, numbers_from: int = 1) -> str:
     """Write a dense table as HTML. Columns from `numbers_from` on are right-aligned; cells of type `Html` stay as is.
 
     Any table is wider than its place in some window: Tab stops at it, and the arrow keys scroll it.
     """
     head = "".join(_head(h, _align(i, numbers_from)) for i, h in enumerate(header))
-    body = "".join(
-        "<tr>" + "".join(f"<td{_align(i, numbers_from)}>{_cell(c)}</td>" for i, c in enumerate(row)) + "</tr>"
-        for row in rows
-    )
+    body = "".join(f"<tr>{_cells(row, numbers_from)}</tr>" for row in rows)
     inner = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
     name = escape_html("table: " + ", ".join(title for title in header if title))
     scroll = f'<div class="cg-scroll" tabindex="0" role="group" aria-label="{name}">'
@@ -110,6 +111,15 @@ def when(at: float) -> str:
 
 def _align(column: int, numbers_from: int) -> str:
     return ' class="cg-n"' if column >= numbers_from else ""
+
+
+def _cells(row: tuple[object, ...], numbers_from: int) -> str:
+    return "".join(f"<td{_align(i, numbers_from) or _long(i, c)}>{_cell(c)}</td>" for i, c in enumerate(row))
+
+
+def _long(column: int, cell: object) -> str:
+    """Let a long name at the beginning of a row wrap, so that its numbers stay in view."""
+    return ' class="cg-long"' if column == 0 and len(str(cell)) > _LONGEST_NAME and not isinstance(cell, Html) else ""
 
 
 def _head(name: str, align: str) -> str:

@@ -154,6 +154,12 @@ def test_a_syntax_error_is_at_its_line(compiler):
     assert result.message == 'line 16: identifier "lng" is undefined'
 
 
+def test_an_unknown_type_of_a_parameter_is_at_its_line(compiler):
+    first, result = failure(compiler, RELU.replace("float const* x", "flot const* x"))
+    assert (first.line, first.message) == (14, 'identifier "flot" is undefined')
+    assert result.message == 'line 14: identifier "flot" is undefined'
+
+
 def test_a_template_error_is_moved_to_the_line_that_caused_it(compiler):
     first, _ = failure(compiler, RELU.replace("make_layout(n)", "make_layout(n, make_shape(1, 2))"))
     assert first.line == 18

@@ -284,6 +284,10 @@ def test_a_redirect_changes_the_next_source_or_is_declined() -> None:
     declined = proposer.respond(request(instruction="sing", base=base))
     assert isinstance(declined, Declined)
     assert "does not know what 'sing' means; say one of naive, vectorised, tuned" in declined.reason
+    for words in ("sing a song " * 90, "sing" * 250):
+        declined = proposer.respond(request(instruction=words, base=base))
+        assert isinstance(declined, Declined)
+        assert declined.reason.index(" …' means; say one of") < 130, "what it knows is not behind the whole text"
     same = proposer.respond(request(instruction="naive", base=base))
     assert isinstance(same, Declined)
     tuned = proposer.respond(request(instruction="tuned", base=base))

@@ -15,6 +15,7 @@ from cutegen_core.kernel.kernel_file import KernelFile, parse
 from cutegen_core.propose.playbook.variants import Variant
 from cutegen_core.records.errors import KernelFileError
 
+_MOST_LETTERS = 80
 _IN_THREE = ("3xTF32 skipping", "3xTF32 split", "3xTF32")
 _FASTEST_PRODUCTS = ("warp groups", "tensor cores", *_IN_THREE, "multistage")
 _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -63,6 +64,12 @@ def redirect(text: str, variants: Sequence[Variant], base: str = "") -> Variant 
         if values:
             return _changed(start, values)
     return named
+
+
+def not_understood(words: str, variants: Sequence[Variant], *more: str) -> str:
+    """Return the answer to words that do not map: their beginning, and what a person can say; `more` is what else."""
+    said = words if len(words) <= _MOST_LETTERS else f"{words[:_MOST_LETTERS].rstrip()} …"
+    return f"the playbook does not know what '{said}' means; {'; or '.join((understood(variants), *more))}"
 
 
 def understood(variants: Sequence[Variant]) -> str:

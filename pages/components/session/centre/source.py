@@ -63,13 +63,15 @@ def _render_code(store: Store, view: SessionView, shown: StepView, picture: _Too
 
 
 def _launch(trial: Trial | None) -> str:
-    """Describe the largest workload's launch and what limits its occupancy."""
+    """Describe the largest launch of the largest workload and what limits its occupancy."""
     rows = trial.resources.occupancy if trial and trial.resources else ()
     if not rows:
         return ""
     row = max(rows, key=lambda r: r.waves)
+    launches = sum(other.workload == row.workload for other in rows)
+    which = f"{row.workload}, the largest of {launches} launches" if launches > 1 else row.workload
     return (
-        f"{row.workload}: {row.kernel}, grid {dims(row.grid)}, block {dims(row.block)}, {row.smem_bytes} B shared, "
+        f"{which}: {row.kernel}, grid {dims(row.grid)}, block {dims(row.block)}, {row.smem_bytes} B shared, "
         f"{row.waves:.2f} waves, occupancy {100 * row.occupancy:.0f} % limited by {row.limiter}"
     )
 
