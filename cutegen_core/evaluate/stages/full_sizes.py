@@ -69,6 +69,13 @@ def plan_runs(
     return tuple(chosen for chosen in affordable if _branches(chosen.plan) == wanted) or affordable
 
 
+def without_spare(ladders: Sequence[Sequence[SizedRun]]) -> Sequence[Sequence[SizedRun]]:
+    """Return the ladders in which a size is the benchmark's, or all if there is none: others are for launches that
+    these do not make."""
+    every = {name for ladder in ladders for name in ladder[0].changed}
+    return [ladder for ladder in ladders if set(ladder[0].changed) < every] or ladders
+
+
 def find_with_launch(
     reference: Reference, planned: PlannedKernel, benchmark: Workload, wanted: Container[tuple[int, str]]
 ) -> ChosenRun | None:

@@ -20,6 +20,7 @@ from cutegen_core.evaluate.stages.full_sizes import (
     instance,
     limit_switches,
     plan_runs,
+    without_spare,
 )
 from cutegen_core.evaluate.stages.other_values import choose_values, replace_values
 from cutegen_core.evaluate.stages.planning import PlannedKernel
@@ -78,7 +79,7 @@ class NearBenchmark:
         """Run the largest of each ladder; after a run that did not end in time, the smallest of this and the others."""
         slow, often = False, max(self.verdicts.switches.values(), default=0) > OFTEN
         of_a_thread = self._switches_of_a_thread()
-        for ladder in self.reference.find_full_sizes(benchmark):
+        for ladder in without_spare(self.reference.find_full_sizes(benchmark)):
             met = [(one.cost, self.verdicts.switches[one.workload.name]) for one in ran]
             runs = limit_switches(plan_runs(self.reference, self.planned, benchmark, ladder), of_a_thread, met)
             if often and runs and not slow:

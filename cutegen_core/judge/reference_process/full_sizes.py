@@ -6,7 +6,8 @@
 3. Every size that is the benchmark's in none of these runs stays in one more, with the others divided; at most four
    runs in all. Where sizes of the file are tied (heads that divide channels), some of the others stay, too, until the
    reference runs.
-4. If no size can stay, all of them divided.
+4. One that cannot stay is divided until it fits, with the others small.
+5. If nothing of that runs, all of them divided.
 
 Division by two keeps divisibility and most ratios. Equal numbers that the reference takes only together change
 together.
@@ -109,14 +110,15 @@ class _FullSizeSearch:
         return (largest,) if largest else ()
 
     def _ladder(self, kept: _FullSizePlace) -> tuple[SizedRun, ...]:
-        """Return runs in which one size is the benchmark's."""
+        """Return runs in which one size is the benchmark's, or as large as can be with the others small."""
         others = tuple(place for place in self._places if place is not kept)
         without_one = [tuple(o for o in others if o is not left) for left in others]
         ways = [shrunk for shrunk in (others, *without_one, *((one,) for one in others)) if shrunk]
         for smallest, shrunk in product((SMALLEST, 1), ways):
             if found := self._climb(shrunk, smallest):
                 return found
-        return ()
+        numbers = {**dict.fromkeys(others, SMALLEST), kept: kept.value}
+        return self._descend(numbers, SMALLEST, _RUNGS + _MORE_RUNGS) if others else ()
 
     def _climb(self, shrunk: Sequence[_FullSizePlace], smallest: int = SMALLEST) -> tuple[SizedRun, ...]:
         """Halve these sizes until a run fits, then go on for the smaller ones, and at last halve all sizes."""

@@ -107,6 +107,22 @@ def test_where_nothing_fits_otherwise_sizes_shrink_below_the_usual():
     assert (first[0].changed, second[0].sizes) == (("A",), {"A": 2_000_000, "B": 1, "C": 2})
 
 
+def test_a_size_that_never_fits_whole_is_large_with_the_others_small():
+    """A width whose weights grow with its square: other sizes alone would be tried with the smallest width."""
+    ladders = found("A = 64\nB = 64\nWIDTH = 8192\n", WidthProbe())
+    widest = max((run.sizes["WIDTH"], run.sizes["A"], run.sizes["B"]) for ladder in ladders for run in ladder)
+    assert widest[0] >= 1024
+    assert widest[1:] == (8, 8)
+
+
+class WidthProbe(Probe):
+    def forward(self, source, origin):
+        sizes = {}
+        exec(source, sizes)
+        made = super().forward(source, origin)
+        return replace(made, cost=Cost(sizes["WIDTH"] ** 2, sizes["WIDTH"] ** 2 * sizes["A"] * sizes["B"]))
+
+
 def test_no_forward_is_traced_twice():
     probe = Probe()
     found("A = 4096\nB = 16384\nC = 512\n", probe)
