@@ -193,7 +193,7 @@ def write_file(
     lines += ["[numerics]", 'accumulate = "float32"', "deterministic = true"]
     words = dict.fromkeys([*allow, *(word for p in pieces for word in p.allow)])
     lines += [f"allow = {_quoted(tuple(words))}"] if words else []
-    plan, code = "\n".join(lines), "\n".join(p.code for p in pieces)
+    plan, code = "\n".join(lines), "\n".join(p.code for p in pieces if p.code)
     headers = dict.fromkeys(["cute/tensor.hpp", *(header for p in pieces for header in p.includes)])
     head = "".join(f"#include <{header}>\n" for header in headers)
     return f"/* cutegen\n{plan}\n*/\n{head}\nusing namespace cute;\n\n{_helpers(code)}{code}"
