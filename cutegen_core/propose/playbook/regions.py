@@ -547,11 +547,11 @@ def _parts(value: Join, store: Load) -> list[Load]:
 
 
 def _only_where(region: Region, length: Extent, tensor: str) -> Region:
-    """Return a region that writes a piece of the tensor, launched where that has elements; any other one as it is.
+    """Return a region that writes only a piece of the tensor, launched where that has elements; any other one as it is.
 
-    What a piece is made of may be read by the next one, too.
+    What a piece is made of may be read by the next one, too, and so may a sum that is stored with the piece.
     """
-    if all(store.out.tensor != tensor for store in region.stores):
+    if any(store.out.tensor != tensor for store in region.stores):
         return region
     return replace(region, when=" and ".join(filter(None, (region.when, f"{length.text} > 0"))))
 
