@@ -116,3 +116,15 @@ def test_sizes_of_many_layers_are_made_of_those_of_the_layers_before(shared: Sha
         _, numbers = variant.source.split("[params]")[0].split("[let]")
         assert max(map(len, numbers.splitlines())) < 120
     assert_right(made, variants[:1], made.workloads, shared, tmp_path)
+
+
+def test_a_sum_stored_with_a_piece_of_a_join_is_stored_where_that_has_no_elements(
+    shared: SharedTools, tmp_path: Path
+) -> None:
+    """Another kernel reads it."""
+    made = problem(
+        "torch.cat((x[:, 1:] - s, y), 1), (z * s[:, 0]).sum(0)", {"R": 8, "C": 16}, {"R": 7, "C": 1},
+        lines=["s = x[:, 1:].sum(1, keepdim=True) + 3"],
+        x="torch.randn(R, C)", y="torch.randn(R, 4)", z="torch.randn(5, R)",
+    )  # fmt: skip
+    assert_right(made, variants_of(made, shared, tmp_path)[:1], made.workloads, shared, tmp_path)
