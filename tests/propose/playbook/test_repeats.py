@@ -53,6 +53,7 @@ LOOPS = {
         16, "torch.stack(y, 1)", ["h = torch.exp(x[:, t : t + 1]) * h + x", "y.append((h * x).sum(1))"],
         ["h, y = 0 * x, []"],
     ),
+    "a state to which norms of it are added": (8, "x", ["x = x + F.silu(F.layer_norm(x, x.shape[1:]))"], []),
     "neighbours": (10, "x", ["x = x + 0.1 * (torch.roll(x, 1, 0) + torch.roll(x, -1, 1) - 2 * x)"], []),
 }  # fmt: skip
 

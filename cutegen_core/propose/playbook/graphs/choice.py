@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from itertools import islice
 from math import prod
@@ -41,8 +41,9 @@ _ROWS, _LENGTH = 64, 1 << 17
 """Rows that leave most of a GPU idle, and their length from which it pays to reduce each by several blocks."""
 
 
-_MOST_FOLLOWED, _LONG = 8, 32
-"""Reductions that arithmetic may follow within one kernel, and steps of what several are made of."""
+_MOST_FOLLOWED, _MOST_READ_ONCE, _LONG = 8, 12, 32
+"""Reductions that arithmetic may follow within one kernel, that which only one operation reads, and steps of what
+several kernels are made of."""
 
 Choose = Callable[[Sequence[Value]], list[Value]]
 """Rebuilds the outputs of a reference; what several are made of stays one value."""
@@ -69,7 +70,9 @@ class _Choice:
     def __init__(self, values: Sequence[Value], *, simplest: bool, last: bool = False) -> None:
         self._values, self._simplest, self._last = values, simplest, last
         self._uses = Counter(part for some in _together(values) for part in walk(some, Compute, Move, Reduce))
+        self._readers = Counter(part for reader in walk(values, Value) for part in set(made_of(reader)))
         self._known: dict[Value, Value] = {}
+        self._followed: dict[Value, frozenset[Value]] = {}
 
     def all(self) -> list[Value]:
         """Return all of them."""
@@ -84,7 +87,7 @@ class _Choice:
         match value:
             case Compute():
                 operands = tuple(self._apart(self.of(o), value) for o in value.operands)
-                return _short(_once(replace(value, operands=operands)), self._uses[value])
+                return self._short(_once(replace(value, operands=operands)), value)
             case DotProductAttention() if self._simplest or (self._last and _pays_in_memory(value)):
                 return self.of(value.plain)
             case DotProductAttention():
@@ -102,6 +105,26 @@ class _Choice:
             rebuilt = tuple(map(self._rebuilt_part, part))
             return rebuilt if any(new is not old for new, old in zip(rebuilt, part, strict=True)) else part
         return self.of(part) if isinstance(part, Value) else part
+
+    def _short(self, whole: Compute, value: Compute) -> Value:
+        """Return arithmetic, made from `value`, as a tensor of its own where it is long, and all kernels that follow
+        would do it again: loops would grow with the square of their steps, else."""
+        follows = frozenset[Value]() if whole.of_sums else self._follows(whole)
+        cut = len(follows) >= (_MOST_FOLLOWED if self._readers[value] > 1 else _MOST_READ_ONCE)
+        if not cut and not (self._uses[value] > 1 and _is_of_many(whole)):
+            return whole
+        tensor = Reshape(whole.dims, whole.dtype, whole)
+        self._followed[tensor] = frozenset((tensor,) if cut else ())
+        return tensor
+
+    def _follows(self, value: Value) -> frozenset[Value]:
+        """Return the reductions that arithmetic follows in its kernel, and what went to memory as it followed many: the
+        state of a loop may be made of one more such tensor in each step."""
+        if value not in self._followed:
+            parts = made_of(value) if isinstance(value, Compute | Move) else ()
+            own = frozenset((value,) if isinstance(value, Reduce) else ())
+            self._followed[value] = own.union(*map(self._follows, parts))
+        return self._followed[value]
 
     def _apart(self, operand: Value, whole: Value) -> Value:
         """Return an operand of few, long rows as a tensor of its own, so that several blocks share each row."""
@@ -126,21 +149,8 @@ def _together(values: Sequence[Value]) -> list[list[Value]]:
     return [*results.values(), *([part] for part in read if part not in values)]
 
 
-def _short(whole: Compute, uses: int) -> Value:
-    """Return arithmetic as a tensor of its own where it is long, and all kernels that follow would do it again: loops
-    would grow with the square of their steps, else.
-
-    Args:
-        uses: how many kernels, about, are made of it.
-    """
-    follows = 0 if whole.of_sums else _at_most(_MOST_FOLLOWED, reductions(whole))
-    long = uses > 1 and _at_most(_LONG, walk(whole, Compute, Move)) == _LONG
-    return Reshape(whole.dims, whole.dtype, whole) if long or follows == _MOST_FOLLOWED else whole
-
-
-def _at_most(most: int, values: Iterable[Value]) -> int:
-    """Return how many there are, counted up to `most`."""
-    return sum(1 for _ in islice(values, most))
+def _is_of_many(whole: Compute) -> bool:
+    return next(islice(walk(whole, Compute, Move), _LONG - 1, None), None) is not None
 
 
 def _once(whole: Compute) -> Compute:
