@@ -270,7 +270,7 @@ class KernelResources:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Theoretical occupancy of launches of one workload that are alike, on the target device.
+    """Theoretical occupancy of one launch of one workload on the target device.
 
     Attributes:
         limiter: the resource that stops another block from fitting: "registers", "shared memory", "threads" or

@@ -131,7 +131,7 @@ def _resources(
     return Resources(
         arch=device.arch,
         kernels=machine.kernels,
-        occupancy=tuple(dict.fromkeys(_occupancy(machine, plans, device))),
+        occupancy=tuple(_occupancy(machine, plans, device)),
         cubin=keep(machine.cubin),
         sass=keep(machine.sass),
         compile_seconds=machine.seconds,
