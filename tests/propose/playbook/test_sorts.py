@@ -91,7 +91,7 @@ def test_few_long_rows_are_sorted_for_their_largest(shared: SharedTools, tmp_pat
     made = problem("x.topk(8)[0]", {"R": 2, "C": 1 << 18}, {"R": 2, "C": 71}, x="torch.randn(R, C)")
     variants = variants_of(made, shared, tmp_path)
     assert max(variant.source.count("__global__") for variant in variants) < 8
-    assert_right(made, variants[-1:], made.workloads, shared, tmp_path)
+    assert_right(made, variants[-1:], made.workloads[1:], shared, tmp_path)
 
 
 @pytest.mark.parametrize(
