@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -98,11 +98,11 @@ class NearBenchmark:
         return None
 
     def _test_launches(
-        self, benchmark: Workload, made: Container[tuple[int, str]], ran: list[ChosenRun]
+        self, benchmark: Workload, made: set[tuple[int, str]], ran: list[ChosenRun]
     ) -> StageFailure | None:
         """Run where launches of the benchmark are made that no run has made so far, if there are such sizes."""
         own = {instance(launch) for launch in self.planned.plans[benchmark.name].launches}
-        left = {one for one in own if one not in made} - _instances(ran)
+        left = own - made - _instances(ran)
         while left and ran and (one := find_with_launch(self.reference, self.planned, benchmark, left)):
             failure = self._test_size(one, [_given(one)])
             if failure:

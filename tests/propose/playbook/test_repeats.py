@@ -60,7 +60,7 @@ LOOPS = {
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_has_not_many_more_kernels_for_more_steps(name: str, shared: SharedTools, tmp_path: Path) -> None:
-    """What a step reads is not made of all those before it, again and again."""
+    """Read what the steps before have made, and do not make it again."""
     steps, result, body, before = LOOPS[name]
 
     def looped(count: int) -> Problem:
@@ -121,7 +121,7 @@ def test_sizes_of_many_layers_are_made_of_those_of_the_layers_before(shared: Sha
 
 
 def test_a_statistic_stored_with_a_piece_is_there_where_the_piece_is_empty(shared: SharedTools, tmp_path: Path) -> None:
-    """What follows reads it from memory: the kernel that walks its rows is launched for none of their elements, too."""
+    """Launch the kernel that stores it for none of the piece's elements, too: what follows reads it."""
     lines = ["part = x[:, : C - 13]", "s = (part * part).sum(1)"]
     results = "torch.cat((part * s[:, None], x[:, :2]), 1), (z / (1 + s)).sum(1)"
     made = problem(

@@ -37,7 +37,7 @@ _ELEMENTS = 1 << 16
 """Elements from which a second kernel pays."""
 _DEEP, _SCORES = 128, 1 << 30
 """Depth of queries from which it pays to write scores to memory, causal ones too, and how many of them at most."""
-_ROWS, _LENGTH = 64, 1 << 17
+FEW_ROWS, LONG_ROW = 64, 1 << 17
 """Rows that leave most of a GPU idle, and their length from which it pays to reduce each by several blocks."""
 
 
@@ -128,7 +128,7 @@ class _Choice:
 
     def _apart(self, operand: Value, whole: Value) -> Value:
         """Return an operand of few, long rows as a tensor of its own, so that several blocks share each row."""
-        few = not self._simplest and operand.numel < min(whole.numel, _ROWS)
+        few = not self._simplest and operand.numel < min(whole.numel, FEW_ROWS)
         return (
             Reshape(operand.dims, operand.dtype, operand)
             if few and any(map(_is_long, reductions(operand)))
@@ -194,7 +194,7 @@ def _pays_in_memory(value: DotProductAttention) -> bool:
 
 
 def _is_long(value: Reduce) -> bool:
-    return value.operand.numel // max(1, value.numel) >= _LENGTH
+    return value.operand.numel // max(1, value.numel) >= LONG_ROW
 
 
 def _in_two(value: Reduce) -> Reduce:

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import cast
+from cutegen_core.propose.playbook.graphs.choice import FEW_ROWS, LONG_ROW
 from cutegen_core.propose.playbook.pointwise.operations import GREATEST, LEAST, LERP
 from cutegen_core.propose.playbook.rules.images.windows import pooled
 from cutegen_core.propose.playbook.rules.joins import join
@@ -40,8 +41,7 @@ from cutegen_core.propose.playbook.values import (
 )
 
 _MOST_RANKS, _MOST_RANKS_OF_LONG = 16, 2
-_LONG_ROW, _FEW_ROWS = 1 << 17, 64
-"""Elements of a row from which several blocks share it, so that a pass takes two kernels, if there are so few rows."""
+"""Passes over a row that cost less than to sort it; of a row that several blocks share, each takes two kernels."""
 _FINEST_SHARE = 10_000
 _MOSTLY_DIFFERENT, _LONG = "float32", "int64"
 _SHORT_WHOLE = ("int32", "int16", "int8", "uint8", "bool")
@@ -165,7 +165,7 @@ def _order_of(call: OperationCall) -> tuple[int, bool, bool]:
 def _is_few(count: int, x: Value, axis: int) -> bool:
     """Tell whether a pass over the row for each costs less than to sort it."""
     length = x.dims[axis].size
-    is_shared = length >= _LONG_ROW and x.numel < _FEW_ROWS * length
+    is_shared = length >= LONG_ROW and x.numel < FEW_ROWS * length
     return is_constant(count) and count <= (_MOST_RANKS_OF_LONG if is_shared else _MOST_RANKS)
 
 
