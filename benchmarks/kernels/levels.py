@@ -2,10 +2,12 @@
 
     python -m benchmarks.kernels.levels CHECKOUT [--level 1] [--only 19 20 ...] [--add] [--budget-s 300] [--gpus 1]
     python -m benchmarks.kernels.levels FOLDER --name multikernelbench       # any folder with files of that shape
+    python -m benchmarks.kernels.levels CHECKOUT --level 3 --made FOLDER --compile-only --arch sm_90a   # without a GPU
+    python -m benchmarks.kernels.levels CHECKOUT --level 3 --made FOLDER     # measures what was compiled to FOLDER
 
 1. The playbook writes the last kernel of each file for this device, which is compiled with its default parameters. A
    file that the playbook does not cover is listed with the reason. Meanwhile other processes run torch.compile on the
-   files, so that its cache has them.
+   files, so that its cache has them. `--made` keeps the kernels; those that are there already are not compiled again.
 2. A process a GPU takes its share of the files: kernel, eager and torch.compile run in turns over the same tensors,
    each sample after a flush of the L2, below the power limit, TF32 off. The kernel's whole result is held against the
    eager one's; the emulator's judge is stricter, and is not asked here.
@@ -218,18 +220,18 @@ def main() -> int:
     if asked.direct:
         direct(Path(asked.direct), asked.files, asked.warmed, asked.deadline)
         return 0
-    begun, device = time.monotonic(), choose_device(None)
+    begun, device = time.monotonic(), choose_device(asked.arch)
     cases = [FileCase(path) for path in _files(asked)]
     with tempfile.TemporaryDirectory(prefix="cutegen-levels-") as scratch:
-        folder, kept = Path(scratch), Path(scratch) / "made"
-        kept.mkdir()
+        folder = Path(scratch)
+        kept = asked.made or folder / "made"
+        kept.mkdir(exist_ok=True)
         os.environ |= {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
         gpus = visible_gpus(asked.gpus)
         shares = [] if asked.compile_only else [cases[k :: asked.warmers] for k in range(asked.warmers)]
         warmers = Warmers([_again("--warm", "--files", *_paths(share)) for share in shares if share], gpus)
         maker = LevelKernelMaker(device, folder, asked.compilers)
         rows = _compile(cases, maker, kept)
-        rows += [{"case": name, "refused": reason} for name, reason in maker.refused.items()]
         print(f"{len(cases)} files, compiled in {time.monotonic() - begun:.0f} s", flush=True)
         if not asked.compile_only:
             warmed = warmers.finish(WARMING_SHARE * asked.budget_s - (time.monotonic() - begun))
@@ -292,17 +294,22 @@ def _number(row: Row) -> tuple[int, str]:
 
 
 def _compile(cases: Sequence[FileCase], maker: LevelKernelMaker, kept: Path) -> list[Row]:
-    """Compile the kernels to files in `kept`; return the rows of those that failed."""
-    failed: list[Row] = []
+    """Compile the kernels to files in `kept`, but for those that are there; return the rows of files without one."""
+    known = kept / "without.json"
+    without: list[Row] = json.loads(known.read_text()) if known.exists() else []
+    done = {path.stem for path in kept.glob("*.json")} | {row["case"] for row in without}
     try:
-        for one in maker.make(cases):
+        for one in maker.make([case for case in cases if case.name not in done]):
             if isinstance(one, Made):
                 (kept / f"{one.case}.json").write_text(json.dumps(one.to_json() | {"work": maker.work[one.case]}))
+                print(f"{one.case}: compiled in {one.facts['compile_s']} s", flush=True)
             else:
-                failed.append(one)
+                without.append(one)
     finally:
         maker.close()
-    return failed
+    without += [{"case": name, "refused": reason} for name, reason in maker.refused.items()]
+    known.write_text(json.dumps(without))
+    return [row for row in without if row["case"] in {case.name for case in cases}]
 
 
 def _summary(rows: Sequence[Row], files: Sequence[Path]) -> dict[str, Any]:
@@ -347,6 +354,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--compilers", type=int, default=max(1, min(16, (os.cpu_count() or 2) // 2)))
     parser.add_argument("--warmers", type=int, default=max(1, min(8, (os.cpu_count() or 2) // 3)))
+    parser.add_argument("--made", type=Path, help="a folder that keeps the compiled kernels")
+    parser.add_argument("--arch", help="what to compile for where no GPU is, as sm_90a")
     parser.add_argument("--compile-only", action="store_true")
     parser.add_argument("--warm", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--direct", default="", help=argparse.SUPPRESS)
