@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 MAX_BYTES = 1 << 20
-MAX_PLAN = 1 << 18
+MAX_PLAN = 1 << 19
 MAX_INSTANCES = 8
 """Of one launch: each is compiled twice, and takes seconds."""
 PROGRAM_NAME = "candidate.cu"

@@ -36,7 +36,7 @@ CPP_WORDS = frozenset(
     """.split()  # noqa: SIM905 - a list of 90 quoted words is harder to read
 )
 """Words of C++ that no name may be; those that Python keeps, too, are refused before."""
-MAX_TABLES = {"launch": 256, "scratch": 256, "tensormap": 32}
+MAX_TABLES = {"launch": 1024, "scratch": 1024, "tensormap": 32}
 _MAX_NAME = 64
 
 

@@ -482,6 +482,22 @@ def test_of_the_numbers_in_a_class_those_shrink_that_are_sizes(folder, loader, n
     assert all(len(values) == 1 for values in alike), "a number in several places is one size"
 
 
+def test_a_network_whose_layers_have_numbers_of_their_own_is_as_large_as_the_emulator_takes(loader, tmp_path):
+    """Parameters are most of a network such as ResNet-18, of 11 million: its batch and its image alone shrink."""
+    path = tmp_path / "layers.py"
+    path.write_text(
+        "import torch\n\n\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.layers = torch.nn.Sequential(*(torch.nn.Linear(7**4, 7**4) for _ in range(2)))\n\n"
+        "    def forward(self, x):\n        return self.layers(x)\n\n\nbatch = 256\n\n\n"
+        "def get_inputs():\n    return [torch.randn(batch, 7**4)]\n\n\ndef get_init_inputs():\n    return []\n"
+    )
+    problem = loader.load(path)
+    small = problem.with_role(WorkloadRole.EMULATOR)
+    assert small[0].sizes["batch"] <= 3
+    with Reference(problem, tmp_path / "work") as opened:
+        assert_judged(opened, small[0])
+
+
 def test_existing_kernel_is_read_from_the_file_beside_it(tmp_path):
     source = load("relu").source
     (tmp_path / "mine.py").write_text(source + '\nEXISTING = "mine.cu"\n')

@@ -38,6 +38,7 @@ from cutegen_core.records.problem import ITEMSIZE, TensorRole, TensorSpec
 from cutegen_core.records.trial import Finding, SharedAccess, Status
 
 _MOST_BYTES = 4 << 30
+_MOST_TENSORS = 2048  # as the runner has it
 _PATIENCE = 10  # the limit counts processor time; on the clock a busy machine gets this many times as much
 _WAITED = 1.5  # on the clock, so many times the limit: the machine was busy with something else
 _GRACE_S = 5.0  # beyond the runner's own limit, for a runner that cannot end itself
@@ -138,7 +139,10 @@ def _find_unsupported(execution: Execution) -> str:
     for tensor_map in execution.plan.tensor_maps:
         if tensor_map.interleave != "none":
             return f"tensor map {tensor_map.name}: the emulator has no interleaved layouts ({tensor_map.interleave})"
-    needed = sum(size for _, _, size, _, _, _ in _buffers(execution))
+    sizes = [size for _, _, size, _, _, _ in _buffers(execution)]
+    if len(sizes) > _MOST_TENSORS:
+        return f"the plan has {len(sizes)} tensors and scratch buffers; the emulator takes {_MOST_TENSORS}"
+    needed = sum(sizes)
     if needed > _MOST_BYTES:
         most = f"the emulator gives {_MOST_BYTES / (1 << 30):g} GiB"
         return f"tensors and scratch need {needed / (1 << 30):.1f} GiB; {most}"

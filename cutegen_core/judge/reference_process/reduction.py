@@ -76,7 +76,7 @@ class SourceProbe(Protocol):
 
 
 EMULATOR = Cost(elements=120_000, flops=4_000_000)
-EMULATOR_AT_MOST = Cost(elements=2_000_000, flops=40_000_000)
+EMULATOR_AT_MOST = Cost(elements=40_000_000, flops=400_000_000)
 CORRECTNESS = Cost(elements=4_000_000, flops=270_000_000)
 
 _SECONDS, _SLOW_SECONDS = 25.0, 45.0

@@ -9,8 +9,9 @@ Which words a template uses is known once it is filled in, so a file's code is w
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import NamedTuple
 
 from cutegen_core.kernel.plan_toml import CPP_WORDS
@@ -77,7 +78,7 @@ class Naming:
         if self.words is None:
             return name + _MARK
         own = name
-        while name in self.words.used | CPP_WORDS or (name != own and name in self.taken):
+        while name in self.words.used or name in CPP_WORDS or (name != own and name in self.taken):
             name += "_"
         return name
 
@@ -85,7 +86,8 @@ class Naming:
         """Return a name like this one that nothing else has."""
         if self.words is None:
             return fresh(wanted + _MARK, self.taken)
-        name = fresh(wanted, self.taken | self.words.used)
+        words = self.words
+        name = _first_free(wanted, lambda name: name in self.taken or name in words.used)
         self.taken.add(name)
         return name
 
@@ -94,14 +96,22 @@ class Naming:
         wanted = tensor[:1].upper() + tensor[1:]
         if self.words is None:
             return fresh(wanted + _VIEW, set(others))
-        used = {word[1:] for word in self.words.used | self.taken if word[0] in self.words.letters}
-        return fresh(wanted, used | set(others))
+        words = self.words
+
+        def is_taken(name: str) -> bool:
+            views = (letter + name for letter in words.letters)
+            return name in others or any(view in words.used or view in self.taken for view in views)
+
+        return _first_free(wanted, is_taken)
 
 
 def fresh(wanted: str, taken: set[str]) -> str:
     """Return `wanted`, with a number after it if the name is taken, and take it."""
-    name, number = wanted, 2
-    while name in taken:
-        name, number = f"{wanted}{number}", number + 1
+    name = _first_free(wanted, taken.__contains__)
     taken.add(name)
     return name
+
+
+def _first_free(wanted: str, is_taken: Callable[[str], bool]) -> str:
+    names = chain([wanted], (f"{wanted}{number}" for number in count(2)))
+    return next(name for name in names if not is_taken(name))

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from math import prod
 from typing import TypeGuard
 
@@ -300,10 +301,13 @@ class Planner:
 
     def _of_their_rows(self, values: Sequence[Value]) -> list[Value]:
         """Return what else is expected of the same rows as these values, made of nothing that is not written yet."""
+        if any(row_domain(one) is None for one in values):
+            return []
         found: list[Value] = []
-        for other in self.expected:
+        begun = [one for one in self._begun if one not in values]
+        for other in self._of_rows:
             new = other not in self._written and other not in self._begun
-            together, begun = [*values, *found], [one for one in self._begun if one not in values]
+            together = [*values, *found]
             if (
                 new
                 and all(share_rows(one, other) for one in together)
@@ -311,6 +315,11 @@ class Planner:
             ):
                 found.append(other)
         return found
+
+    @cached_property
+    def _of_rows(self) -> list[Value]:
+        """Return what is expected and has rows."""
+        return [one for one in self.expected if row_domain(one) is not None]
 
     def _in_memory(self, value: Value) -> Value:
         """Return `value` as a view of a tensor."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
+from cutegen_core.kernel.plan_toml import MAX_TABLES
 from cutegen_core.records.launch import LaunchPlan, Scratch
 from cutegen_core.records.trial import Status
 from tests.execute.emulator.emulated import BFLOAT16, Harness, kernel, launch, one
@@ -447,3 +450,28 @@ def test_a_variety_of_what_device_code_uses(harness: Harness, rng: np.random.Gen
     assert ran.status is Status.PASSED, ran.executed.message
     want = np.where(np.arange(64) < 60, x.reshape(8, 8).T.ravel() + 5, -1)
     np.testing.assert_allclose(ran.outputs["out"], want, rtol=1e-5, atol=1e-5)
+
+
+NEXT = kernel(
+    "next_one",
+    """
+__global__ void next_one(float const* x, float* out, int n) {
+  int const i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = x[i] + 1;
+}
+""",
+)
+
+
+def test_a_plan_may_be_as_large_as_a_kernel_file_allows(harness: Harness) -> None:
+    """The plan of a whole network: each launch reads what the one before it wrote, and its own input."""
+    steps, n = min(MAX_TABLES["launch"] - 1, MAX_TABLES["scratch"]), 40
+    names = ["x0", *(f"held{k}" for k in range(steps)), "out"]
+    launches = tuple(
+        launch("next_one", 2, 32, f"{before}:float32", f"{name}:float32", n) for before, name in pairwise(names)
+    )
+    scratch = tuple(Scratch(name, "float32", (n,), zero=False) for name in names[1:-1])
+    inputs = {f"x{k}": np.full(n, k, np.float32) for k in range(900)}
+    ran = harness.run(NEXT, inputs, {"out": inputs["x0"]}, LaunchPlan(launches, scratch), checked=True)
+    assert ran.status is Status.PASSED, ran.executed.message
+    np.testing.assert_array_equal(ran.outputs["out"], np.float32(len(launches)))

@@ -96,6 +96,14 @@ double seconds_of(const rusage& used) {
   _exit(finished);
 }
 
+// A network has more tensors than a process may usually have files open.
+void raise_file_limit() {
+  rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
 // Kernel code shares the worker's memory, so what a worker leaves there is read as a stranger's.
 bool is_failure(const char* status) {
   for (const char* const known : {"MEMORY_ERROR", "RUNTIME_ERROR", "TIMEOUT", "UNSUPPORTED", "INPUT_MODIFIED", "REJECTED"})
@@ -232,6 +240,7 @@ int main(int count, char** words) {
   if (count != 3) return 2;
   result_fd = open(words[2], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (result_fd < 0) return 2;
+  raise_file_limit();
   read_spec(words[1]);
   left_s = spec.timeout_ms * 1e-3;
   deadline_s = now_s() + left_s * PATIENCE;

@@ -1,4 +1,5 @@
 // Reads SPEC, the description of one run: lines of a word and what belongs to it.
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +33,7 @@ void read_buffer(FILE* file) {
   buffer.role = (Role)role;
   buffer.zero = zero;
   buffer.fd = buffer.role == Role::SCRATCH ? -1 : open(path, (buffer.role == Role::INPUT ? O_RDONLY : O_RDWR) | O_CLOEXEC);
-  if (buffer.role != Role::SCRATCH && buffer.fd < 0) refuse("MACHINE_ERROR", "cannot open %s", path);
+  if (buffer.role != Role::SCRATCH && buffer.fd < 0) refuse("MACHINE_ERROR", "cannot open %s: %s", path, strerror(errno));
 }
 
 // NAME BUFFER OFFSET ITEMSIZE TYPE SWIZZLE NAN RANK DIMS... STRIDES... BOX...
