@@ -76,7 +76,7 @@ class SourceProbe(Protocol):
 
 
 EMULATOR = Cost(elements=120_000, flops=4_000_000)
-EMULATOR_AT_MOST = Cost(elements=40_000_000, flops=400_000_000)
+EMULATOR_AT_MOST = Cost(elements=40_000_000, flops=200_000_000)
 CORRECTNESS = Cost(elements=4_000_000, flops=270_000_000)
 
 _SECONDS, _SLOW_SECONDS = 25.0, 45.0
@@ -87,6 +87,11 @@ _MIDDLE = (17, 31, 61, 127, 251)
 
 _SMALL_TILES = TILES[2:]
 _ADVERSARIAL = (Values.LARGE_MEAN, Values.SPARSE)
+
+
+def _little_more(least: Cost) -> Cost:
+    """Return what the others may cost where the smallest variant costs much: every run costs as much again."""
+    return Cost(min(2 * least.elements, EMULATOR_AT_MOST.elements), min(2 * least.flops, EMULATOR_AT_MOST.flops))
 
 
 def derive(source: str, origin: str, probe: SourceProbe) -> tuple[Workload, ...]:
@@ -182,7 +187,7 @@ class _Search:
                 self._deadline = self._end
                 return found
         if self._cheapest and self._cheapest[0].within(EMULATOR_AT_MOST):
-            self._budget, self._pattern, self._deadline = EMULATOR_AT_MOST, None, self._end
+            self._budget, self._pattern, self._deadline = _little_more(self._cheapest[0]), None, self._end
             if self._runs(self._cheapest[1], Values.GIVEN):
                 return self._cheapest[1]
         raise own if isinstance(own, ProblemError) else self._too_large(own)

@@ -169,7 +169,9 @@ class Parameters:
     def _extent(self, extent: Extent) -> str:
         if extent.text.isdigit():
             return f"Int<{extent.text}>{{}}"
-        return self.number("extent", extent.text, "int" if extent.fits_int else "long")
+        name = self.number("extent", extent.text, "int" if extent.fits_int else "long")
+        # Coordinates are divided by extents: that of a long takes several times as long.
+        return f"int({name})" if extent.fits_int and self._numbers[name] == "long" else name
 
     def _stride(self, stride: Extent, wanted: str) -> str:
         if stride.text in ("0", "1"):

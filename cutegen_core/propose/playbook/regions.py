@@ -66,6 +66,9 @@ from cutegen_core.propose.playbook.values import (
 )
 from cutegen_core.propose.playbook.windows.values import Convolution, Sliding
 
+_FEW_ROWS = 64
+"""Rows of a product that leave half of a tile idle, or more."""
+
 
 class Kind(StrEnum):
     ELEMENTWISE = "elementwise"
@@ -399,9 +402,10 @@ class Planner:
         b = self._operand(terms, prod.b, [*_batched(prod.b, prod, batch), "r0", n])
         made = (RegionResult(terms.at(value, symbols), _access(store, symbols)),)
         rows = merged(symbols[:-1], terms, [a, b, *_accesses(terms, made)])
-        outer = (*rows, Mode((n,), extents[n]))
-        inner, zeros = (Mode(("r0",), prod.a.dims[-1]),), has_zeros(prod.a) or has_zeros(prod.b)
-        return Region(Kind.PRODUCT, terms, made, outer, inner, a, b, kept=kept_of(value, prod), has_zeros=zeros)
+        kept, zeros = kept_of(value, prod), has_zeros(prod.a) or has_zeros(prod.b)
+        outer = (*(rows if kept or zeros else _with_long_rows(rows, b)), Mode((n,), extents[n]))
+        inner = (Mode(("r0",), prod.a.dims[-1]),)
+        return Region(Kind.PRODUCT, terms, made, outer, inner, a, b, kept=kept, has_zeros=zeros)
 
     def _scan(self, value: Value, scan: Scan, store: Load) -> Region:
         return replace(self._along(Kind.SCAN, value, scan.axis, store, scan), scan=scan)
@@ -598,6 +602,16 @@ def are_strips(region: Region) -> bool:
     return len(region.reduced) == 1 and all(
         region.reduced[0].stride(a).text in ("0", "1") for a in region.accesses if not a.counted
     )
+
+
+def _with_long_rows(modes: Sequence[Mode], b: TensorAccess) -> tuple[Mode, ...]:
+    """Return the modes of a product but its columns, with the longest along which `b` is the same as its rows: they
+    are last. Few rows leave most of a tile idle, as those of a linear layer on what was transposed."""
+    same = [mode for mode in modes[:-1] if mode.stride(b).text == "0"]
+    longest = max((*same, modes[-1]), key=lambda mode: mode.extent.size)
+    if modes[-1].extent.size >= _FEW_ROWS or longest is modes[-1]:
+        return tuple(modes)
+    return (*(mode for mode in modes if mode is not longest), longest)
 
 
 def _batched(operand: Value, prod: Product, batch: Sequence[str]) -> list[Coordinate]:

@@ -37,6 +37,7 @@ from cutegen_core.propose.playbook.repeats import Owner, owners
 from cutegen_core.propose.playbook.rows import attention, recurrent
 from cutegen_core.propose.playbook.rows.columns import columns_by_vectors, is_of_columns, pays_by_vectors
 from cutegen_core.propose.playbook.rows.long_rows import long_rows, split_rows, wanted_shares
+from cutegen_core.propose.playbook.rows.pieces import are_pieces, rows_of_pieces
 from cutegen_core.propose.playbook.rows.segments import segments_naive, segments_shared
 from cutegen_core.propose.playbook.rows.sorts import sort_block, sort_naive
 from cutegen_core.propose.playbook.rows.vectors import has_vectors
@@ -94,6 +95,10 @@ STRIPS_HOISTED = (
 )
 ROWS_AMONG = (*ROWS[:2], ROWS[-1])
 ROWS_STRIDED = (*ROWS[:2], Level("tuned", "one block a row, block size tunable", partial(rows_block, tuned=True)))
+ROWS_PIECES = (
+    *ROWS[:2],
+    Level("tuned", "vectors of the pieces that a row lies in, threads a row tunable", rows_of_pieces),
+)
 SPLIT = "each reduction cut into shares for several blocks, which a second kernel puts together in one order"
 ROWS_LONG = (
     *ROWS[:2],
@@ -178,7 +183,9 @@ def _rows_menu(region: Region, *, alone: bool) -> tuple[Level, ...]:
     several = region.rows > 1
     if len(region.reduced) == 1 and contiguous and several:
         return ROWS if alone else ROWS_AMONG
-    return ROWS_LONG if has_vectors(region) else ROWS_STRIDED
+    if has_vectors(region):
+        return ROWS_LONG
+    return ROWS_PIECES if are_pieces(region) else ROWS_STRIDED
 
 
 def ladder(planner: Planner, target: Target = ANY) -> list[tuple[Level, ...]]:

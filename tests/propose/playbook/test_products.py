@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,13 @@ import pytest
 from cutegen_core.execute.port import Execution
 from cutegen_core.kernel import kernel_file
 from cutegen_core.machine.device import KNOWN
-from cutegen_core.propose.playbook import Target, Variant, menu, propose
+from cutegen_core.propose.playbook import Target, Variant, cover, menu, propose
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 from cutegen_core.records.trial import Status
 from cutegen_core.views.layouts import LayoutTable, Pattern, conflicts, evaluate, find
 from tests.execute.emulator.emulated import not_asked
 from tests.propose.playbook import right
-from tests.propose.playbook.right import problem
+from tests.propose.playbook.right import assert_right, problem
 from tests.shared_tools import SharedTools
 
 SM80, SM90 = KNOWN["sm_80"], KNOWN["sm_90a"]
@@ -302,3 +303,35 @@ def test_no_banks_meet_in_the_stages(
         (table,) = evaluate(shared.executor, SM90, found[name].expression, found[name].before)
         assert isinstance(table, LayoutTable)
         assert conflicts(table, 2 if "halves" in case else 4, width, pattern) == 1, name
+
+
+SHORT = {
+    "few terms, few rows": ("torch.bmm(x, y)", "torch.randn(B, 2, 3)", "torch.randn(B, 3, N)", ("rows",)),
+    "few terms, few columns": ("x @ y", "torch.randn(B, N, 5)", "torch.randn(5, 7)", ("rows",)),
+    "few channels": (
+        "F.relu(F.conv2d(x, y)) + 1", "torch.randn(B, 3, N, 9)", "torch.randn(6, 3, 1, 1)", ("rows",)
+    ),
+    "few columns": ("torch.relu(x @ y)", "torch.randn(N, 80)", "torch.randn(80, 20)", ("product",)),
+    "few rows": ("x @ y", "torch.randn(40, 80)", "torch.randn(80, N)", ("product",)),
+    "rows across": (
+        "F.linear(x.permute(2, 0, 1), y)", "torch.randn(2, 36, N)", "torch.randn(40, 36)", ("product",)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.by_default(2)
+@pytest.mark.parametrize("name", SHORT)
+def test_a_product_with_a_short_side_leaves_no_tile_idle(name: str, shared: SharedTools, tmp_path: Path) -> None:
+    """Take no tile at all for few terms, a tile that just holds a short side, and as rows what there is most of."""
+    forward, x, y, families = SHORT[name]
+    made = problem(forward, {"B": 300, "N": 2048}, {"B": 3, "N": 70}, x=x, y=y)
+    reference, own = shared.reference(made, tmp_path), made.workloads[0]
+    assert cover(reference.graph(own), reference.signature(own)).families == families
+    *_, last = right.variants_of(made, shared, tmp_path, Target(SM90))
+    if families == ("product",):
+        kernel = kernel_file.parse(last.source)
+        tile = kernel.defaults()["BM"] * kernel.defaults()["BN"]
+        (launch,) = kernel.plan(reference.signature(own), SM90, kernel.defaults()).launches
+        results = sum(spec.numel for spec in reference.signature(own).outputs)
+        assert prod(launch.grid) * tile < 2 * results
+    assert_right(made, (last,), made.workloads[1:], shared, tmp_path, compiled=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, cast, like, mul
 from cutegen_core.propose.playbook.values import (
+    Extent,
     Product,
     Reshape,
     Value,
@@ -24,6 +25,8 @@ from cutegen_core.propose.playbook.values import (
 _WIDEST = "int64"
 _WHOLE = (_WIDEST, "int32", "int16", "int8", "uint8")
 """What whole numbers are summed in, and those that have products."""
+_FEW_TERMS, _FEW_ROWS = 16, 8
+"""Terms of a sum, and rows or columns, at which products of matrices are read and written faster than by tiles."""
 
 
 def _matmul(call: OperationCall) -> Value:
@@ -112,8 +115,16 @@ def _multiplied(a: Value, b: Value, sums: str) -> Value:
         return reduce("sum", mul(factor, permute(from_memory(b), swapped)), (-1,), True)
     if a.dims[-2].single:
         return permute(reduce("sum", mul(permute(b, swapped), from_memory(factor)), (-1,), True), swapped)
+    if is_of_few_terms(a.dims[-1], a.dims[-2], b.dims[-1]):
+        rows, columns = unsqueeze(from_memory(factor), -1), unsqueeze(from_memory(b), -3)
+        return reduce("sum", mul(rows, columns), (-2,), False)
     batch = broadcast([_batch_part(a), _batch_part(b)]) if rank > 2 else ()
     return Product((*batch, a.dims[-2], b.dims[-1]), sums, a, b)
+
+
+def is_of_few_terms(terms: Extent, rows: Extent, columns: Extent) -> bool:
+    """Return whether memory bounds a product, and most of a tile would be idle: few terms, and few rows or columns."""
+    return terms.size <= _FEW_TERMS and min(rows.size, columns.size) <= _FEW_ROWS
 
 
 def from_memory(value: Value) -> Value:

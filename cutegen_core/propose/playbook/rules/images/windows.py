@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
-from cutegen_core.propose.playbook.formulas import add, cast, div, like
-from cutegen_core.propose.playbook.rules.products import matmul
+from cutegen_core.propose.playbook.formulas import add, cast, div, like, mul
+from cutegen_core.propose.playbook.rules.products import from_memory, is_of_few_terms, matmul
 from cutegen_core.propose.playbook.rules.reductions import mean_of
 from cutegen_core.propose.playbook.rules.taken import followed, in_one, length_of
 from cutegen_core.propose.playbook.values import (
@@ -112,8 +112,13 @@ def _of_images(
 
 
 def _pointwise(x: Value, weight: Value, dtype: str) -> Value:
-    """Return a convolution of one tap as a product: filters x channels by channels x places, for each image."""
+    """Return a convolution of one tap as a product: filters x channels by channels x places, for each image.
+
+    Sums of few channels are read and written as they are, so that what follows belongs to their kernel.
+    """
     places = product(x.dims[2:])
+    if is_of_few_terms(weight.dims[1], weight.dims[0], places):
+        return reduce("sum", mul(unsqueeze(weight, 0), unsqueeze(from_memory(x), 1)), (2,), False)
     flat = reshape(x, (*x.sizes[:2], places.size))
     filters = squeeze(weight, range(2, len(weight.dims)))
     made = matmul(unsqueeze(filters, 0), flat, dtype)
