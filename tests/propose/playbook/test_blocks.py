@@ -76,7 +76,7 @@ def test_each_product_of_a_dense_block_is_made_once(shared: SharedTools, tmp_pat
     draw = {"x": "torch.randn(B, C)", "w": "torch.randn(C, 9 * C)"}
     made = problem(
         "torch.cat([x, a, b, c], 1), b.softmax(1)",
-        {"B": 6, "C": 8}, {"B": 5, "C": 3}, lines=lines, **draw,
+        {"B": 12, "C": 20}, {"B": 5, "C": 3}, lines=lines, **draw,
     )  # fmt: skip
     naive, *_ = variants_of(made, shared, tmp_path)
     launches = kernel_file.parse(naive.source).launches

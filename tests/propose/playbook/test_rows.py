@@ -703,7 +703,7 @@ def covered(case: Problem, shared: SharedTools, folder: Path) -> tuple[tuple[str
 
 
 def test_coverage_names_the_families_or_every_operation_without_a_rule(shared: SharedTools, tmp_path: Path) -> None:
-    product = problem("torch.softmax(x @ y, 1)", {"R": 8, "C": 8}, {"R": 3, "C": 3}, **PAIR)
+    product = problem("torch.softmax(x @ y, 1)", {"R": 32, "C": 32}, {"R": 3, "C": 3}, **PAIR)
     assert covered(product, shared, tmp_path) == (("product", "rows"), "")
     unknown = problem("torch.mode(x, 1)[0][:, None] + torch.digamma(y).relu()", ROWS, {"R": 3, "C": 37}, **PAIR)
     assert covered(unknown, shared, tmp_path) == ((), "no rule for aten.mode (line 9), aten.digamma (line 9)")
