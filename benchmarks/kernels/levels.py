@@ -10,7 +10,8 @@
    files, so that its cache has them. `--made` keeps the kernels; those that are there already are not compiled again.
 2. A process a GPU takes its share of the files: kernel, eager and torch.compile run in turns over the same tensors,
    each sample after a flush of the L2, below the power limit, TF32 off. The kernel's whole result is held against the
-   eager one's; the emulator's judge is stricter, and is not asked here.
+   eager one's; where it is not within 1e-5 of that, it must not be more than twice as far from float64's as eager's is:
+   networks of many norms amplify what is rounded. The emulator's judge is stricter, and is not asked here.
 3. `results/levelN_CARD.json` gets a row for each file, and over all files the geometric means, fast_p and shares of
    the bound: bytes and FLOPs of the traced graph at the copy bandwidth measured here and the nominal peak of the dtype;
    the means also over the named sets of `cutegen bench`. With `--add`, files that were not measured now keep their rows
@@ -22,6 +23,7 @@ fast_p: the share of files that are right and more than p times as fast (Ouyang 
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import math
 import os
@@ -58,6 +60,8 @@ from cutegen_core.propose import playbook
 from cutegen_core.records.errors import CutegenError
 from cutegen_core.records.problem import Problem, Workload, WorkloadRole
 
+_NO_FURTHER = 2
+"""Times as far from float64 as eager's a right result is at most, where it is not within the tolerance of eager's."""
 WARMING_SHARE, SETUP_SHARE = 0.4, 0.9
 """Of the budget: when the processes that warm torch.compile's cache are stopped, and when no file is begun any more."""
 FAST = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
@@ -183,6 +187,8 @@ def _measured(torch: Any, path: Path, made: Made, *, compiled: bool) -> Row:  # 
         program.run(stream, 0)
         torch.cuda.synchronize()
         row |= compared(torch, out, expected[0].contiguous())
+        if not row["right"]:
+            row |= _against_exact(live, out, expected[0])
         del expected
         contenders: dict[str, Callable[[], Any]] = {
             "kernel": lambda: program.run(stream, 0),
@@ -198,6 +204,16 @@ def _measured(torch: Any, path: Path, made: Made, *, compiled: bool) -> Row:  # 
     us = medians["kernel"]
     row |= {"us": round(us, 2)} | {f"us_{n}": round(medians[n], 2) for n in contenders if n != "kernel"}
     return row | {f"vs_{n}": round(medians[n] / us, 3) for n in contenders if n != "kernel"}
+
+
+def _against_exact(live: Any, out: Any, eager: Any) -> Row:  # noqa: ANN401
+    """Return how far the kernel's and eager's results are from the model's in float64, relative to its largest."""
+    args, kwargs = live.arguments(live.tensors)
+    wide = [a.double() if hasattr(a, "is_floating_point") and a.is_floating_point() else a for a in args]
+    exact = copy.deepcopy(live.model).double()(*wide, **kwargs)
+    exact = exact[0] if isinstance(exact, tuple) else exact
+    far, far_eager = (float((one - exact).abs().max() / exact.abs().max()) for one in (out, eager))
+    return {"far_exact": far, "far_exact_eager": far_eager, "right": far <= _NO_FURTHER * far_eager}
 
 
 def _share(row: Row, work: Row, bandwidth: float) -> Row:

@@ -5,7 +5,8 @@
    lie in a buffer, and a second kernel reduces them in a fixed order: every run gives the same bits.
 2. The scores of attention stay inside a kernel; a naive one writes them to memory. So does the last one without tensor
    cores: whole products reach three times the rate of tiles of attention, which is worth more than the traffic.
-3. Arithmetic that follows many reductions goes to memory: a loop would grow with the square of its steps, else.
+3. Arithmetic that follows many reductions goes to memory: a loop would grow with the square of its steps, else. So does
+   what several kernels read and is made of several tensors.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ FEW_ROWS, LONG_ROW = 64, 1 << 17
 """Rows that leave most of a GPU idle, and their length from which it pays to reduce each by several blocks."""
 
 
-_MOST_FOLLOWED, _MOST_READ_ONCE, _LONG = 8, 12, 32
+_MOST_FOLLOWED, _MOST_READ_ONCE, _LONG, _TENSORS = 8, 12, 32, 3
 """Reductions that arithmetic may follow within one kernel, that which only one operation reads, and steps of what
-several kernels are made of."""
+several kernels are made of, and tensors from which on it is written to memory: the stream that layers add to."""
 
 Choose = Callable[[Sequence[Value]], list[Value]]
 """Rebuilds the outputs of a reference; what several are made of stays one value."""
@@ -111,7 +112,7 @@ class _Choice:
         would do it again: loops would grow with the square of their steps, else."""
         follows = frozenset[Value]() if whole.of_sums else self._follows(whole)
         cut = len(follows) >= (_MOST_FOLLOWED if self._readers[value] > 1 else _MOST_READ_ONCE)
-        if not cut and not (self._uses[value] > 1 and _is_of_many(whole)):
+        if not cut and not (self._uses[value] > 1 and (_is_of_many(whole) or _reads_much(whole))):
             return whole
         tensor = Reshape(whole.dims, whole.dtype, whole)
         self._followed[tensor] = frozenset((tensor,) if cut else ())
@@ -151,6 +152,13 @@ def _together(values: Sequence[Value]) -> list[list[Value]]:
 
 def _is_of_many(whole: Compute) -> bool:
     return next(islice(walk(whole, Compute, Move), _LONG - 1, None), None) is not None
+
+
+def _reads_much(whole: Compute) -> bool:
+    """Return whether it is made of several tensors of its size: reading it twice costs less than making it again."""
+    leaves = (part for part in walk(whole, Compute, Move, Reduce) if not isinstance(part, Compute | Move | Reduce))
+    few = _TENSORS if any(reductions(whole)) else _TENSORS + 1  # sums of rows are made again, too
+    return sum(leaf.numel >= whole.numel for leaf in leaves) >= few
 
 
 def _once(whole: Compute) -> Compute:

@@ -36,8 +36,8 @@ _HELD, _MOST_BLOCKS = 4, 8
 """Of a cluster, unless the tuner finds others better: vectors of a thread in registers, blocks."""
 _WITH_EXPONENTIALS = 4 / 3
 """How much longer than what it keeps a cluster's row may be, where exponentials are summed."""
-_LONG = 16384
-"""Elements of a row from which the largest block pays, where it is alone on its SM."""
+_WARP, _LONG = 32, 16384
+"""Threads that end together, and elements of a row from which the largest block pays, where it is alone on its SM."""
 
 
 def long_rows(region: Region, name: str, naming: Naming, suffix: str, *, target: Target = ANY) -> RegionText:
@@ -96,9 +96,12 @@ def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, whe
     """Add the kernel that has a block a row, or a cluster of them where the bytes of a row are given as `shared`."""
     size, length = rows.bytes_kept, rows.length
     two_blocks = shared or 0 < length * size <= _TWO_BLOCKS
-    threads = 256 if length <= 2048 else _TWO_BLOCKS_THREADS if two_blocks or length <= _LONG else 1024
+    threads = _TWO_BLOCKS_THREADS if two_blocks or length <= _LONG else 1024
+    if length <= 2048:  # of a short row, each has one vector
+        threads = min(256, max(_WARP, 1 << (-(-length // k.width) - 1).bit_length()))
     each = 2 if shared and (rows.takes_registers or length % k.width) else rows.wanted_vectors
-    block, items = piece.param("THREADS", threads, 256, 512, 1024), piece.param("EACH", each, 2, 4)
+    block = piece.param("THREADS", threads, *sorted({threads, 256, 512, 1024}))
+    items = piece.param("EACH", each, 2, 4)
     cluster = _add_cluster(piece, shared, _most_kept(k, rows, target), target) if shared else ""
     held = _add_held(piece, items) if cluster else ""
     share = f"max(ceil_div({k.cols}, {cluster}) - {held} * {block} * {k.width}, {_GRAIN})" if cluster else k.cols
