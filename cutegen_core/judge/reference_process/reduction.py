@@ -89,11 +89,6 @@ _SMALL_TILES = TILES[2:]
 _ADVERSARIAL = (Values.LARGE_MEAN, Values.SPARSE)
 
 
-def _little_more(least: Cost) -> Cost:
-    """Return what the others may cost where the smallest variant costs much: every run costs as much again."""
-    return Cost(min(2 * least.elements, EMULATOR_AT_MOST.elements), min(2 * least.flops, EMULATOR_AT_MOST.flops))
-
-
 def derive(source: str, origin: str, probe: SourceProbe) -> tuple[Workload, ...]:
     """Return emulator workloads, a medium-sized one for correctness, and the file's own sizes as benchmark.
 
@@ -578,3 +573,8 @@ class _Search:
             f"{EMULATOR_AT_MOST.elements:,} and {EMULATOR_AT_MOST.flops:,}). Sizes that the model computes stay as "
             f"they are: give the file a WORKLOADS, or take its sizes from module-level names."
         )
+
+
+def _little_more(least: Cost) -> Cost:
+    """Return what the others may cost where the smallest variant costs much: every run costs as much again."""
+    return Cost(min(2 * least.elements, EMULATOR_AT_MOST.elements), min(2 * least.flops, EMULATOR_AT_MOST.flops))

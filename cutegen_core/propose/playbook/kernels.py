@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from cutegen_core.propose.playbook.naming import Naming
@@ -68,6 +68,11 @@ class RegionKernel(ABC):
         """Add a number of the plan to the parameters and return its name."""
         return self._parameters.number(wanted, expression, ctype)
 
+    def multiples(self, width: int, texts: Iterable[str]) -> str:
+        """Return the plan's condition under which numbers of the plan, as expressions, are multiples of `width`."""
+        named = dict.fromkeys(self.naming.let("step", text) for text in texts if text != "0")
+        return " and ".join(f"{name} % {width} == 0" for name in named)
+
     @property
     def names(self) -> str:
         """Return the parameters' names, as one kernel's function passes them on to another."""
@@ -126,13 +131,15 @@ class RowsKernel(RegionKernel):
     """A kernel of `rows` rows of `cols` elements, or strips, which may be reduced; they are read in vectors of `width`.
 
     Attributes:
+        length: the plan's expression for `cols`.
         aligned: condition of the plan under which every vector is aligned: offsets, strides and rows are whole vectors.
     """
 
     def _lay_out(self) -> None:
         outer, reduced = self.region.outer or NO_MODES, self.region.reduced
         self.rows = self._parameters.number("rows", _product_text(outer), "int")
-        self.cols = self._parameters.number("cols", _product_text(reduced), "int")
+        self.length = _product_text(reduced)
+        self.cols = self._parameters.number("cols", self.length, "int")
         for access in self.region.accesses:
             varies = self.region.varies(access)
             parts = [self._parameters.nested(outer, access, self.rows)]
@@ -146,9 +153,7 @@ class RowsKernel(RegionKernel):
     def aligned(self) -> str:
         walked = [a for a in self.region.accesses if self.region.varies(a) and not a.counted]
         steps = [m.stride(a).text for a in walked for m in self.region.outer]
-        texts = dict.fromkeys([*(a.offset.text for a in walked), *steps])
-        numbers = [self.naming.let("step", text) for text in texts if text != "0"]
-        return " and ".join(f"{name} % {self.width} == 0" for name in dict.fromkeys([self.cols, *numbers]))
+        return self.multiples(self.width, [self.length, *(a.offset.text for a in walked), *steps])
 
     @property
     def late(self) -> list[TensorText]:
@@ -233,11 +238,10 @@ class ProductKernel(RegionKernel):
 
     def aligned(self, width: int) -> str:
         """Return the condition of the plan under which operands are whole, aligned vectors of `width`."""
-        texts: dict[str, None] = {}
+        texts: list[str] = []
         for access, walked, others in self._walks():
-            found = [walked.extent.text, access.offset.text, *(m.stride(access).text for m in others)]
-            texts |= dict.fromkeys(text for text in found if text != "0")
-        return " and ".join(f"{self.naming.let('step', text)} % {width} == 0" for text in texts)
+            texts += [walked.extent.text, access.offset.text, *(m.stride(access).text for m in others)]
+        return self.multiples(width, texts)
 
     def _walks(self) -> Iterator[tuple[TensorAccess, Mode, list[Mode]]]:
         """Yield both operands, each with the dimension that vectors lie along, and its other ones."""
@@ -287,8 +291,7 @@ class AttentionKernel(RegionKernel):
 
     def aligned(self, width: int) -> str:
         """Return the condition of the plan under which all rows are whole, aligned vectors."""
-        texts = dict.fromkeys(step.text for step in attention_steps(self.region))
-        return " and ".join(f"{self.naming.let('step', text)} % {width} == 0" for text in texts)
+        return self.multiples(width, (step.text for step in attention_steps(self.region)))
 
     def pass_whole(self, width: int) -> None:
         """Make a parameter of whether all rows are whole, aligned vectors; `whole` is what it is called in C++."""

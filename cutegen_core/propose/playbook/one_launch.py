@@ -9,7 +9,7 @@ from cutegen_core.propose.playbook.rows.vectors import RowVectors
 from cutegen_core.propose.playbook.writing import RegionText, render
 
 THREADS = (128, 256, 512, 1024)
-_WARP = 32
+WARP = 32
 MOST_ITEMS = 8
 """Vectors of a row that a thread keeps in registers."""
 
@@ -56,10 +56,15 @@ def rows_block(region: Region, name: str, naming: Naming, suffix: str, tuned: bo
     return block_a_row(RegionText(suffix), RowsKernel(region, name, naming), tuned=tuned)
 
 
+def block_of(parts: int, most: int) -> int:
+    """Return the threads of a block, a power of two, of which each has a part, or several where there are `most`."""
+    return min(most, max(WARP, 1 << (parts - 1).bit_length()))
+
+
 def block_a_row(piece: RegionText, k: RowsKernel, *, tuned: bool) -> RegionText:
     """Write the kernel that holds for rows of every length; a short row gets a thread an element."""
-    usual = min(512 if tuned else 256, max(_WARP, 1 << (k.region.length - 1).bit_length()))
-    block = piece.param("BLOCK", usual, *((_WARP, 2 * _WARP, *THREADS) if tuned else ()))
+    usual = block_of(k.region.length, 512 if tuned else 256)
+    block = piece.param("BLOCK", usual, *((WARP, 2 * WARP, *THREADS) if tuned else ()))
     piece.code = render("rows_block.cu.j2", k=k, p={"BLOCK": block})
     piece.launch(f"{k.name}<{block}>", (k.rows,), (block,), k)
     return piece

@@ -55,6 +55,7 @@ struct Region {
   size_t itemsize;
   Readers* readers;       // null if they are not recorded
   uint8_t* written;       // a flag per byte, for all launches; null if everything is initialised from the start
+  bool holds(uintptr_t address) const { return address >= low && address < high; }
 };
 
 // The access being checked.
@@ -69,7 +70,7 @@ extern int region_count, last_region;
 Region* search(uintptr_t address);
 inline Region* find(uintptr_t address) {
   Region& last = regions[last_region];
-  return address >= last.low && address < last.high ? &last : search(address);
+  return last.holds(address) ? &last : search(address);
 }
 void refine(Region& region, uint32_t granule);  // called for an access smaller than all before it
 void resize_dynamic(size_t bytes);              // shared memory of the launch

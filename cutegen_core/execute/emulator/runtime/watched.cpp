@@ -127,15 +127,13 @@ void prepare_checker() {
   if (most_blocks() > 1) add_peer_regions(records, count);
 }
 
-bool is_in(int region, uintptr_t address) { return address >= regions[region].low && address < regions[region].high; }
-
 // A plan may have hundreds of tensors, of which a kernel takes a few. Tensors overlap nothing; other regions may.
 Region* search(uintptr_t address) {
   static int recent[8], next;
   for (int const i : recent)
-    if (regions[i].kind == Kind::TENSOR && is_in(i, address)) return &regions[last_region = i];
+    if (regions[i].kind == Kind::TENSOR && regions[i].holds(address)) return &regions[last_region = i];
   for (int i = 0; i < region_count; ++i)
-    if (is_in(i, address)) {
+    if (regions[i].holds(address)) {
       if (regions[i].kind == Kind::TENSOR) recent[next++ % 8] = i;
       return &regions[last_region = i];
     }

@@ -22,7 +22,7 @@ VECTOR, _FLOATS = 8, 4
 def sm80(region: Region, name: str, naming: Naming, suffix: str, split: str = "") -> RegionText:
     """Write the kernel of halves; where they are no whole vectors, they are copied element by element."""
     piece, k = RegionText(suffix), _counted(region, name, naming, split)
-    p = _tile_params(piece, region, 64, (64, 128), (64, 128, 256), most_across=2)
+    p = _tile_params(piece, region, 64, (64, 128, 256), most_across=2)
     p["RASTER"] = piece.param("RASTER", *RASTERS)
     types = {"element": ELEMENT[k.dtype], "operation": OPERATION[k.dtype], "vector": VECTOR}
     piece.code = render("product_sm80.cu.j2", k=k, p=p, split=split, marks="", **types)
@@ -36,7 +36,7 @@ def tf32_in_three(
 ) -> RegionText:
     """Write the kernel of float32: each number is two of tensor-core precision; infinities and NaN stay."""
     piece, k = RegionText(suffix), _counted(region, name, naming, split)
-    p = _tile_params(piece, region, 32, (64, 128), (64, 128), most_across=4)
+    p = _tile_params(piece, region, 32, (64, 128), most_across=4)
     p["RASTER"] = piece.param("RASTER", *RASTERS)
     piece.code = render("product_3xtf32.cu.j2", k=k, p=p, split=split, marks=marks)
     piece.where.append(f"{p['BM']} * {p['BN']} <= 64 * {_threads(p)}")
@@ -46,13 +46,13 @@ def tf32_in_three(
 
 
 def _tile_params(
-    piece: RegionText, region: Region, terms: int, down: Sequence[int], across: Sequence[int], *, most_across: int
+    piece: RegionText, region: Region, terms: int, across: Sequence[int], *, most_across: int
 ) -> dict[str, str]:
     """Add the parameters of a tile, and of the warps that share it; a short side has a tile that just holds it."""
     rows, columns = (_tile(mode) for mode in region.outer[-2:])
     warps_down = 4 if (rows, columns) == (128, 32) else max(1, rows // 64)
     return {
-        "BM": piece.param("BM", rows, *sorted({rows, *down})),
+        "BM": piece.param("BM", rows, *sorted({rows, 64, 128})),
         "BN": piece.param("BN", columns, *sorted({columns, *across})),
         "BK": piece.param("BK", terms, terms // 2, terms),
         "STAGES": piece.param("STAGES", 3, 2, 3, 4),

@@ -116,8 +116,7 @@ def _results_across(shares: int, *, whole: bool) -> int:
 def _whole(k: RowsKernel, accesses: list[TensorAccess], width: int) -> str:
     """Return the plan's condition under which neighbouring results are whole, aligned vectors in all tensors."""
     *slower, fastest = k.region.outer
-    texts = {fastest.extent.text: None}
+    texts = [fastest.extent.text]
     for access in accesses:
-        steps = [mode.stride(access).text for mode in (*slower, *k.region.reduced)]
-        texts |= dict.fromkeys([access.offset.text, *steps])
-    return " and ".join(f"{k.naming.let('step', text)} % {width} == 0" for text in texts if text != "0")
+        texts += [access.offset.text, *(mode.stride(access).text for mode in (*slower, *k.region.reduced))]
+    return k.multiples(width, texts)

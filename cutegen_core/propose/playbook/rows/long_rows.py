@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
+from cutegen_core.propose.playbook.one_launch import block_of
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.rows.columns import is_of_columns
 from cutegen_core.propose.playbook.rows.kept_rows import LongRows
@@ -36,8 +37,8 @@ _HELD, _MOST_BLOCKS = 4, 8
 """Of a cluster, unless the tuner finds others better: vectors of a thread in registers, blocks."""
 _WITH_EXPONENTIALS = 4 / 3
 """How much longer than what it keeps a cluster's row may be, where exponentials are summed."""
-_WARP, _LONG = 32, 16384
-"""Threads that end together, and elements of a row from which the largest block pays, where it is alone on its SM."""
+_LONG = 16384
+"""Elements of a row from which the largest block pays, where it is alone on its SM."""
 
 
 def long_rows(region: Region, name: str, naming: Naming, suffix: str, *, target: Target = ANY) -> RegionText:
@@ -98,7 +99,7 @@ def _add_rows(piece: RegionText, k: RowsKernel, rows: LongRows, shared: int, whe
     two_blocks = shared or 0 < length * size <= _TWO_BLOCKS
     threads = _TWO_BLOCKS_THREADS if two_blocks or length <= _LONG else 1024
     if length <= 2048:  # of a short row, each has one vector
-        threads = min(256, max(_WARP, 1 << (-(-length // k.width) - 1).bit_length()))
+        threads = block_of(-(-length // k.width), 256)
     each = 2 if shared and (rows.takes_registers or length % k.width) else rows.wanted_vectors
     block = piece.param("THREADS", threads, *sorted({threads, 256, 512, 1024}))
     items = piece.param("EACH", each, 2, 4)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from cutegen_core.propose.playbook.kernels import RowsKernel
 from cutegen_core.propose.playbook.naming import Naming
-from cutegen_core.propose.playbook.one_launch import THREADS
+from cutegen_core.propose.playbook.one_launch import THREADS, WARP, block_of
 from cutegen_core.propose.playbook.parameters import TensorText
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.writing import RegionText, render
-
-_WARP, _USUAL = 32, 512
 
 
 class RowPieces:
@@ -28,13 +26,11 @@ class RowPieces:
     def whole(self) -> str:
         """Return the plan's condition under which all pieces are whole, aligned vectors."""
         *outside, inside = self._k.region.reduced
-        texts: dict[str, None] = {inside.extent.text: None}
+        texts = [inside.extent.text]
         for tensor in filter(self.has_vectors, self._k.tensors):
             access = self._access[tensor.name]
-            steps = (mode.stride(access).text for mode in (*self._k.region.outer, *outside))
-            texts |= dict.fromkeys([access.offset.text, *steps])
-        named = dict.fromkeys(self._k.naming.let("step", text) for text in texts if text != "0")
-        return " and ".join(f"{name} % {self._k.width} == 0" for name in named)
+            texts += [access.offset.text, *(mode.stride(access).text for mode in (*self._k.region.outer, *outside))]
+        return self._k.multiples(self._k.width, texts)
 
 
 def are_pieces(region: Region) -> bool:
@@ -48,9 +44,8 @@ def are_pieces(region: Region) -> bool:
 def rows_of_pieces(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     """Write the kernel; it has one launch for whole vectors and for others, which small workloads make, too."""
     piece, k = RegionText(suffix), RowsKernel(region, name, naming)
-    vectors = -(-region.length // k.width)
-    usual = min(_USUAL, max(_WARP, 1 << (vectors - 1).bit_length()))
-    block = piece.param("BLOCK", usual, _WARP, 2 * _WARP, *THREADS)
+    usual = block_of(-(-region.length // k.width), 512)
+    block = piece.param("BLOCK", usual, WARP, 2 * WARP, *THREADS)
     pieces = RowPieces(k)
     own = {"parameters": k.parameters, "passed": k.names}
     whole = k.pass_number("whole", pieces.whole, "bool")

@@ -41,12 +41,11 @@ class RowVectors:
     def whole(self) -> str:
         """Return the plan's condition under which a row is whole, aligned vectors."""
         width, modes = self._k.width, self._k.region.reduced
-        texts: dict[str, None] = {self._k.cols: None, modes[-1].extent.text: None}
+        texts = [self._k.length, modes[-1].extent.text]
         for tensor in self._contiguous:
             access = self._access[tensor.name]
-            texts |= dict.fromkeys([access.offset.text, *self._steps(access)])
-        named = dict.fromkeys(self._k.naming.let("step", t) if t != self._k.cols else t for t in texts if t != "0")
-        return " and ".join([*(f"{name} % {width} == 0" for name in named), *self._joints])
+            texts += [access.offset.text, *self._steps(access)]
+        return " and ".join([self._k.multiples(width, texts), *self._joints])
 
     @property
     def joined(self) -> bool:
