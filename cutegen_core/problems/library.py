@@ -19,6 +19,7 @@ from pathlib import Path
 from cutegen_core.judge import problem_source, reference_answers
 from cutegen_core.judge.problem_source import LONGEST_SOURCE
 from cutegen_core.judge.reference import ReferenceLimits, ask_about_file, file_key, start_worker
+from cutegen_core.machine.device import choose_device
 from cutegen_core.machine.regular_file import open_regular
 from cutegen_core.machine.visible_text import show_hidden
 from cutegen_core.problems import read, saved
@@ -108,10 +109,12 @@ class Loader:
 
     Args:
         limits: for one file.
+        on_gpu: what is too large for the emulator is loaded, too; by default where there is a GPU.
     """
 
-    def __init__(self, limits: ReferenceLimits | None = None) -> None:
+    def __init__(self, limits: ReferenceLimits | None = None, *, on_gpu: bool | None = None) -> None:
         self._limits = limits or ReferenceLimits(seconds=60.0)
+        self._on_gpu = choose_device().present if on_gpu is None else on_gpu
         self._scratch = tempfile.TemporaryDirectory(prefix="cutegen-problems-")
         self.worker = start_worker(Path(self._scratch.name), self._limits)
 
@@ -127,7 +130,10 @@ class Loader:
         """Return the problem with its own workloads, or with derived ones if it has none."""
         if problem.workloads:
             return problem
-        payload = {"operation": "derive", "source": problem.source, "origin": problem.origin, "file": file_key(problem)}
+        payload = {
+            "operation": "derive", "source": problem.source, "origin": problem.origin, "file": file_key(problem),
+            "on_gpu": self._on_gpu,
+        }  # fmt: skip
         slots = problem_source.find_size_slots(problem_source.parse(problem.source, problem.origin))
         found = ask_about_file(
             self.worker, payload, self._limits.seconds, lambda given: reference_answers.workloads(given, slots)

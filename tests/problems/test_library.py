@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
 def loader(folder):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "sk-secret")
-        with Loader(ReferenceLimits(seconds=60, memory_bytes=6 << 30)) as opened:
+        with Loader(ReferenceLimits(seconds=60, memory_bytes=6 << 30), on_gpu=False) as opened:
             yield opened
 
 
@@ -496,6 +496,32 @@ def test_a_network_whose_layers_have_numbers_of_their_own_is_as_large_as_the_emu
     assert small[0].sizes["batch"] <= 3
     with Reference(problem, tmp_path / "work") as opened:
         assert_judged(opened, small[0])
+
+
+def layers_of(width, batch):
+    return (
+        "import torch\n\n\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        f"        self.layers = torch.nn.Linear({width}, {width}, bias=False)\n\n"
+        "    def forward(self, x):\n        return self.layers(x)\n\n\n"
+        f"def get_inputs():\n    return [torch.randn({batch}, {width})]\n\n\ndef get_init_inputs():\n    return []\n"
+    )
+
+
+def test_a_file_without_a_number_that_shrinks_is_tested_at_its_own_sizes(loader, tmp_path):
+    """Its sizes are small numbers, and yet it costs more than what a test costs where sizes shrink."""
+    (tmp_path / "small_numbers.py").write_text(layers_of("7**4", 1))
+    small = loader.load(tmp_path / "small_numbers.py").with_role(WorkloadRole.EMULATOR)
+    assert not small[0].sizes
+
+
+def test_what_is_too_large_for_the_emulator_is_loaded_where_there_is_a_gpu(loader, tmp_path):
+    path = tmp_path / "large.py"
+    path.write_text(layers_of("8**4 * 3", 64))
+    with pytest.raises(ProblemError, match=r"on the emulator; a machine with a GPU takes it"):
+        loader.load(path)
+    loader.worker.close()
+    with Loader(on_gpu=True) as opened:
+        assert opened.load(path).with_role(WorkloadRole.EMULATOR)
 
 
 def test_existing_kernel_is_read_from_the_file_beside_it(tmp_path):

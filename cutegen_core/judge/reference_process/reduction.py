@@ -14,7 +14,7 @@
 5. Only sizes count at which the file does the same operations and broadcasts the same, where there are such: heads that
    share keys go on doing so. The smallest ones may broadcast less.
 6. What cannot shrink so far (a network whose layers have numbers of their own) may be as large as the emulator takes in
-   a minute.
+   a minute, and a hundred times as large on a machine with a GPU.
 7. A step counts only after `SourceProbe` has run the reduced source on fake tensors and, for the chosen ones, for real.
 8. A number that is in no extent, such as a window, becomes what part of a size it is in the file; a bound of what is
    drawn stays.
@@ -77,6 +77,7 @@ class SourceProbe(Protocol):
 
 EMULATOR = Cost(elements=120_000, flops=4_000_000)
 EMULATOR_AT_MOST = Cost(elements=40_000_000, flops=200_000_000)
+GPU_AT_MOST = Cost(elements=400_000_000, flops=20_000_000_000)
 CORRECTNESS = Cost(elements=4_000_000, flops=270_000_000)
 
 _SECONDS, _SLOW_SECONDS = 25.0, 45.0
@@ -89,18 +90,21 @@ _SMALL_TILES = TILES[2:]
 _ADVERSARIAL = (Values.LARGE_MEAN, Values.SPARSE)
 
 
-def derive(source: str, origin: str, probe: SourceProbe) -> tuple[Workload, ...]:
+def derive(source: str, origin: str, probe: SourceProbe, *, on_gpu: bool = False) -> tuple[Workload, ...]:
     """Return emulator workloads, a medium-sized one for correctness, and the file's own sizes as benchmark.
+
+    Args:
+        on_gpu: the machine has a GPU, which takes what is too large for the emulator.
 
     Raises:
         ProblemError: the file does not run, or no reduction of it is small enough; the text gives the reason.
     """
-    return _Search(source, origin, probe).workloads()
+    return _Search(source, origin, probe, GPU_AT_MOST if on_gpu else EMULATOR_AT_MOST).workloads()
 
 
 class _Search:
-    def __init__(self, source: str, origin: str, probe: SourceProbe) -> None:
-        self._source, self._origin, self._probe = source, origin, probe
+    def __init__(self, source: str, origin: str, probe: SourceProbe, most: Cost) -> None:
+        self._source, self._origin, self._probe, self._most = source, origin, probe, most
         tree = problem_source.parse(source, origin)
         self._all = problem_source.find_size_slots(tree)
         self._of_inputs = problem_source.find_input_slots(tree, self._all)
@@ -181,8 +185,9 @@ class _Search:
             if found is not None:
                 self._deadline = self._end
                 return found
-        if self._cheapest and self._cheapest[0].within(EMULATOR_AT_MOST):
-            self._budget, self._pattern, self._deadline = _little_more(self._cheapest[0]), None, self._end
+        if self._cheapest and self._cheapest[0].within(self._most):
+            little_more = _little_more(self._cheapest[0], self._most)
+            self._budget, self._pattern, self._deadline = little_more, None, self._end
             if self._runs(self._cheapest[1], Values.GIVEN):
                 return self._cheapest[1]
         raise own if isinstance(own, ProblemError) else self._too_large(own)
@@ -519,7 +524,7 @@ class _Search:
             raise known
         if sizes and known.is_empty and not ((own := self._forward({})) and own.is_empty):
             raise ProblemError(f"{self._origin}: computes something without elements there.")
-        if sizes and (self._cheapest is None or known.cost.total < self._cheapest[0].total):
+        if self._cheapest is None or known.cost.total < self._cheapest[0].total:
             self._cheapest = known.cost, sizes
         if self._pattern is not None:
             if not known.does_as(self._pattern):
@@ -561,20 +566,22 @@ class _Search:
     def _too_large(self, own: Cost) -> ProblemError:
         costs = [tried.cost for tried in self._tried.values() if isinstance(tried, Forward)]
         least = min(costs, key=lambda c: c.total, default=own)
-        if self._refused is not None and least.within(EMULATOR_AT_MOST):
+        if self._refused is not None and least.within(self._most):
             return ProblemError(
-                f"{self._origin}: cannot be reduced for the emulator: none of the sizes tried that are small enough "
+                f"{self._origin}: cannot be reduced: none of the sizes tried that are small enough "
                 f"runs. The last one: {str(self._refused).removeprefix(f'{self._origin}: ')}"
             )
+        elsewhere = "; a machine with a GPU takes it" if least.within(GPU_AT_MOST) else ""
+        where = "on a GPU" if self._most is GPU_AT_MOST else f"on the emulator{elsewhere}"
         slow = "its forward takes seconds to follow at its own sizes; " if self._slow else ""
         return ProblemError(
-            f"{self._origin}: cannot be reduced for the emulator: {slow}the smallest variant that runs has "
-            f"{least.elements:,} elements and {least.flops:,} floating-point operations (at most "
-            f"{EMULATOR_AT_MOST.elements:,} and {EMULATOR_AT_MOST.flops:,}). Sizes that the model computes stay as "
-            f"they are: give the file a WORKLOADS, or take its sizes from module-level names."
+            f"{self._origin}: cannot be reduced: {slow}the smallest variant that runs has {least.elements:,} elements "
+            f"and {least.flops:,} floating-point operations (at most {self._most.elements:,} and "
+            f"{self._most.flops:,} {where}). Sizes that the model computes stay as they are: give the file a "
+            f"WORKLOADS, or take its sizes from module-level names."
         )
 
 
-def _little_more(least: Cost) -> Cost:
+def _little_more(least: Cost, most: Cost) -> Cost:
     """Return what the others may cost where the smallest variant costs much: every run costs as much again."""
-    return Cost(min(2 * least.elements, EMULATOR_AT_MOST.elements), min(2 * least.flops, EMULATOR_AT_MOST.flops))
+    return Cost(min(2 * least.elements, most.elements), min(2 * least.flops, most.flops))

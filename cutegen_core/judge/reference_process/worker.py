@@ -146,7 +146,8 @@ class ReferenceHandler:
         return FileReply({"ladders": [[asdict(run) for run in ladder] for ladder in found]})
 
     def _derive(self, request: Message) -> FileReply:
-        workloads = reduction.derive(request["source"], request["origin"], _TorchProbe())
+        probe = _TorchProbe()
+        workloads = reduction.derive(request["source"], request["origin"], probe, on_gpu=request["on_gpu"])
         return FileReply({"workloads": [asdict(workload) for workload in workloads]})
 
     def _drawn(self, request: Message) -> Drawn:
