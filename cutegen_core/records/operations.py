@@ -80,6 +80,11 @@ PRODUCTS = frozenset((
     Flow.PRODUCT, Flow.CONTRACTION, Flow.ATTENTION, Flow.CONVOLUTION, Flow.TRANSPOSED_CONVOLUTION, Flow.COMPOSITE,
 ))  # fmt: skip
 """What adds up products."""
+RANDOM = frozenset((
+    "rand", "rand_like", "randn", "randn_like", "randint", "randint_like", "randperm", "normal", "uniform", "random",
+    "bernoulli", "exponential", "geometric", "log_normal", "cauchy", "multinomial", "poisson", "binomial",
+))  # fmt: skip
+"""What draws random numbers."""
 PLACES = frozenset((Flow.GATHER, Flow.SCATTER, Flow.SEGMENT))
 """What reads or writes at places that are values."""
 

@@ -258,6 +258,16 @@ GOOD = {
         "n = 4099\nm = 173",
         "torch.randn(m, n)",
     ),
+    "mask_of_bytes": _file(
+        "def forward(self, x):\n    y = x * 2\n    y[(x > 0).byte()] = 1\n    return y",
+        "n = 4099\nm = 173",
+        "torch.randn(m, n)",
+    ),
+    "numbers_made_a_tensor": _file(
+        "def forward(self, x):\n    return x * torch.Tensor([x[0, 0], x[1, 1]]).sum()",
+        "n = 4099\nm = 173",
+        "torch.randn(m, n)",
+    ),
     "dataclass_in_and_out": _file(
         "def forward(self, batch):\n    return Batch(batch.x * batch.scale, [batch.x + 1.0])",
         "n = 8192",

@@ -343,7 +343,9 @@ def _described(error: Exception, origin: str) -> str:
         chosen = "what a mask chooses (x[mask], torch.where(mask), nonzero)"
         returned = f"the shape of {chosen if name == 'aten.nonzero' else f'what {name!r} returns'}"
         return f"{where}: {returned} depends on a tensor's values; keep all elements: torch.where(mask, x, 0)"
-    if isinstance(error, DataDependentOutputException):
+    if "tensors used as indices must be" in said:
+        return f"{where}: an index that is a mask of bytes, which PyTorch no longer traces; make it a mask of bools"
+    if isinstance(error, DataDependentOutputException) or "data is not allocated yet" in said:
         asked = "a number or a branch depends on a tensor's values"
         return f"{where}: {asked}; keep it a tensor (no .item(), float() or int()), and choose by torch.where"
     return said

@@ -83,6 +83,8 @@ def _results(node: Node, graph: Graph, values: Mapping[str, Value], made: dict[H
     if value.dtype != node.dtype:
         dtypes = f"{value.dtype} instead of {node.dtype}"
         raise not_in_playbook(f"this form of '{node.op}', for which its rule has {dtypes},")
+    if any(dim.nothing for dim in value.dims):  # no kernel is needed for it
+        value = expand(constant(0, value.dtype), value.dims)
     _name_sizes(node, value)
     return {node.name: wrapped(value) if ops.traits(node).flow in _COMPUTED else value}
 
@@ -99,7 +101,8 @@ def _checked(call: OperationCall) -> OperationCall:
 def _constant(node: Node, numbers: Sequence[float]) -> Value:
     """Return a constant tensor: one number everywhere, or as many as it has elements, chosen by position."""
     if not numbers:
-        raise not_in_playbook("a constant tensor of many numbers")
+        what = "a tensor of many numbers that is no input, parameter or buffer"
+        raise not_in_playbook(f"{what} (nn.ModuleList registers layers, a plain list does not)")
     dims = tuple(extent(size) for size in node.shape)
     if len(set(numbers)) == 1:
         return expand(constant(numbers[0], node.dtype), dims) if dims else constant(numbers[0], node.dtype)

@@ -232,6 +232,10 @@ FORMS = {
         "torch.addr(x, y[:, 0], w, alpha=2.0), torch.kron(x[:2], w), torch.linalg.cross(x[:, :3], y[:1, :3]), "
         "torch.einsum('ii->i', (x @ y.t()) / 8), torch.matrix_power((x @ y.t()) / 64, 3)"
     ),
+    "sums of nothing": (
+        "F.linear(x[:, :0], y[:, :0]) + 1, x[:, :0].sum(1) + y.sum(1), torch.prod(x[:0], 0) * y, "
+        "F.linear(F.relu(F.linear(x, y[:0])), y[:, :0]).sigmoid() * y[:, :1]"
+    ),
     "norms of all kinds": (
         "torch.linalg.matrix_norm(x), torch.linalg.matrix_norm(x, ord=1), torch.linalg.norm(x, ord=-torch.inf), "
         "torch.renorm(x, 2, 0, 1.0), torch._weight_norm(x, y[:, :1], 0), F.pairwise_distance(x, y, p=3.0), "

@@ -70,7 +70,8 @@ EINSUMS = problem(
     "torch.einsum('bi,bj,ijk->bk', a, b, c), torch.einsum('...ij,...jk', c, c.mT), torch.einsum('bi,bi->b', a, b), "
     "torch.einsum('bi,bj->jbi', a, b), torch.einsum('td,edf->tef', a, c), torch.einsum('bi->i', a), "
     "torch.einsum('bhqd,bhkd->bhkq', d, d), torch.einsum('ijk,bi->bkj', c, a), "
-    "torch.ops.aten.einsum('bi,bj,ijk->bk', (a, b, c), path=(1, 2, 0, 1))",
+    "torch.ops.aten.einsum('bi,bj,ijk->bk', (a, b, c), path=(1, 2, 0, 1)), "
+    "torch.einsum('i,bi->bi', torch.arange(a.shape[1]), a)",
     {"B": 16, "I": 12, "K": 9, "H": 3}, {"B": 5, "I": 7, "K": 4, "H": 2}, a="torch.randn(B, I)", b="torch.randn(B, I)",
     c="torch.randn(I, I, K)", d="torch.randn(2, H, K, I)",
 )  # fmt: skip

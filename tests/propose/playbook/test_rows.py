@@ -707,6 +707,8 @@ def test_coverage_names_the_families_or_every_operation_without_a_rule(shared: S
     assert covered(product, shared, tmp_path) == (("product", "rows"), "")
     unknown = problem("torch.mode(x, 1)[0][:, None] + torch.digamma(y).relu()", ROWS, {"R": 3, "C": 37}, **PAIR)
     assert covered(unknown, shared, tmp_path) == ((), "no rule for aten.mode (line 9), aten.digamma (line 9)")
+    drawn = problem("x + torch.rand_like(x)", ROWS, {"R": 3, "C": 37}, **DRAW)
+    assert covered(drawn, shared, tmp_path) == ((), "no rule for aten.rand_like (line 9), which draws random numbers")
 
 
 @pytest.mark.parametrize("case", TRANSFORMED)

@@ -25,6 +25,10 @@ from cutegen_core.records.errors import ProblemError
 
 _WITHOUT_VALUES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException,
                    UnsupportedOperatorException)  # fmt: skip
+_SAID_WITHOUT_VALUES = (
+    ".numpy()", "data-dependent", "data is not allocated yet",
+    "tensors used as indices must be long, int, byte or bool",  # of a mask of bytes, which a real run takes
+)  # fmt: skip
 _RANGES = {"aten::arange", "aten::linspace", "aten::logspace", "aten::scalar_tensor"}
 _MOST_ELEMENTS = 4096
 
@@ -32,7 +36,7 @@ _MOST_ELEMENTS = 4096
 def needs_values(error: ProblemError) -> bool:
     """Return whether a file failed only because fake tensors have no values, so that a real run may succeed."""
     cause = error.__cause__
-    return isinstance(cause, _WITHOUT_VALUES) or ".numpy()" in str(cause) or "data-dependent" in str(cause).lower()
+    return isinstance(cause, _WITHOUT_VALUES) or any(words in str(cause).lower() for words in _SAID_WITHOUT_VALUES)
 
 
 class KnownValues(TorchDispatchMode):  # type: ignore[no-untyped-call]

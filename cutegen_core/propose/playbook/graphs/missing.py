@@ -6,7 +6,7 @@ from cutegen_core.propose.playbook.graphs.in_place import needed
 from cutegen_core.propose.playbook.pointwise.operations import BINARY, UNARY
 from cutegen_core.propose.playbook.rules import RULES, SEVERAL
 from cutegen_core.records import operations as ops
-from cutegen_core.records.graph import Graph
+from cutegen_core.records.graph import Graph, Node
 from cutegen_core.records.operations import Flow
 
 
@@ -22,4 +22,9 @@ def operations_without_rule(graph: Graph) -> tuple[str, ...]:
         and ops.traits(node).flow is not Flow.COPY
     )
     first = {node.op: node for node in reversed(list(unknown))}
-    return tuple(f"{op} (line {node.line})" if node.line else op for op, node in reversed(first.items()))
+    return tuple(_named(node) for node in reversed(first.values()))
+
+
+def _named(node: Node) -> str:
+    random = "" if ops.name(node) not in ops.RANDOM else ", which draws random numbers"
+    return f"{node.op} (line {node.line}){random}" if node.line else f"{node.op}{random}"

@@ -11,7 +11,7 @@ from string import ascii_letters
 from typing import NamedTuple
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule, not_in_playbook
-from cutegen_core.propose.playbook.formulas import add, mul
+from cutegen_core.propose.playbook.formulas import add, cast, mul
 from cutegen_core.propose.playbook.rules.products import matmul
 from cutegen_core.propose.playbook.values import Value, diagonal, permute, product, reduce, reshaped, shared, unsqueeze
 
@@ -45,7 +45,8 @@ def _einsum(call: OperationCall) -> Value:
     if not isinstance(equation, str) or not values:
         raise not_in_playbook("this einsum")
     inputs, out = _letters(equation.replace(" ", ""), [len(value.dims) for value in values])
-    pairs = [_without_twice(*pair) for pair in zip(inputs, values, strict=True)]
+    alike = [cast(value, call.node.dtype) for value in values]
+    pairs = [_without_twice(*pair) for pair in zip(inputs, alike, strict=True)]
     letters, path = [pair.letters for pair in pairs], call.integers(99, "path")
     return _contracted(letters, [pair.value for pair in pairs], out, call.node.dtype, path)
 

@@ -12,6 +12,8 @@ from cutegen_core.propose.playbook.values import (
     Reshape,
     Value,
     broadcast,
+    constant,
+    expand,
     is_constant,
     permute,
     product,
@@ -119,6 +121,8 @@ def _multiplied(a: Value, b: Value, sums: str) -> Value:
         rows, columns = unsqueeze(from_memory(factor), -1), unsqueeze(from_memory(b), -3)
         return reduce("sum", mul(rows, columns), (-2,), False)
     batch = broadcast([_batch_part(a), _batch_part(b)]) if rank > 2 else ()
+    if a.dims[-1].nothing:
+        return expand(constant(0, sums), (*batch, a.dims[-2], b.dims[-1]))
     return Product((*batch, a.dims[-2], b.dims[-1]), sums, a, b)
 
 

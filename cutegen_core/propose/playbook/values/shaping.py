@@ -29,6 +29,8 @@ from cutegen_core.propose.playbook.values.sharing import walk
 
 _OF_ALIKE = ("sum", "max", "min")
 """Reductions of which it is known what they make of elements that are all alike."""
+_OF_NOTHING = {"sum": 0, "times": 1}
+"""What reductions make of no elements."""
 
 
 def load(tensor: str, dtype: str, shape: Sequence[int]) -> Load:
@@ -116,6 +118,10 @@ def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value
     if not rank:
         return value
     where = tuple(sorted({a % rank for a in axes})) or tuple(range(rank))
+    if kind in _OF_NOTHING and any(value.dims[a].nothing for a in where):
+        left = tuple(d for i, d in enumerate(value.dims) if i not in where)
+        kept = tuple(ONE if i in where else d for i, d in enumerate(value.dims))
+        return expand(constant(_OF_NOTHING[kind], value.dtype), kept if keepdim else left)
     longer = tuple(a for a in where if value.dims[a].text != "1")
     alike = [a for a in longer if not _varies(value, a, set())] if kind in _OF_ALIKE else []
     reduced = _first_along(value, alike) if alike else value
