@@ -514,6 +514,25 @@ def test_a_persistent_cluster_keeps_one_row_after_the_other(case: str, shared: S
     assert_right(one, [last], [small], shared, tmp_path, params=params, compiled=case.startswith("layer"))
 
 
+@pytest.mark.parametrize(
+    ("forward", "columns", "blocks"),
+    [
+        ("F.layer_norm(x, (C,), w, b)", 262144, 16), ("F.layer_norm(x, (C,), w, b)", 65536, 8),
+        ("F.layer_norm(x, (C,), w, b)", 50000, 4), ("F.layer_norm(x, (C,), w, b)", 25000, 2),
+        ("F.rms_norm(x, (C,), w)", 32768, 4), ("F.rms_norm(x, (C,), w) + b[0]", 25000, 0),
+        ("F.layer_norm(x, (C,), w, b)", 50001, 0), ("torch.softmax(x, 1) * w[0] + b[0]", 65536, 0),
+    ],
+)  # fmt: skip
+def test_clusters_that_stay_have_as_many_blocks_as_have_enough_to_read(
+    forward: str, columns: int, blocks: int, shared: SharedTools, tmp_path: Path
+) -> None:
+    """Rows that one block can keep beside another one's stay there, unless what all rows read is more than a row."""
+    draw = {"x": "torch.randn(R, C)", "w": "torch.randn(C)", "b": "torch.randn(C)"}
+    one = problem(forward, {"R": 4096, "C": columns}, {"R": 3, "C": 8}, **draw)
+    last = variants_of(one, shared, tmp_path, Target(DEVICE))[-1]
+    assert kernel_file.parse(last.source).defaults().get("PERSIST_BLOCKS", 0) == blocks
+
+
 # The same where warps have roles: rings of few chunks of 256 vectors, so that they are gone through several times.
 PIPELINED = {
     HOLES: ({"TEAM": 3, "RING": 3328}, SHARED[HOLES][1]),

@@ -16,7 +16,7 @@ from cutegen_core.propose.playbook.one_launch import block_of
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.rows.columns import is_of_columns
 from cutegen_core.propose.playbook.rows.kept_rows import LongRows
-from cutegen_core.propose.playbook.rows.persistent import add_persistent, wanted_persistent
+from cutegen_core.propose.playbook.rows.persistent import add_persistent, is_mostly_of_all_rows, wanted_persistent
 from cutegen_core.propose.playbook.rows.pipelines import add_pipeline, wanted_pipeline
 from cutegen_core.propose.playbook.rows.teams import add_teams, wanted_team
 from cutegen_core.propose.playbook.rows.vectors import has_vectors
@@ -59,7 +59,7 @@ def add_long_rows(piece: RegionText, k: RowsKernel, when: str = "", *, target: T
     rows = LongRows(k)
     row_bytes = rows.length * rows.bytes_kept
     shared = row_bytes > _TWO_BLOCKS
-    persistent = wanted_persistent(k, rows, target) if shared else None
+    persistent = wanted_persistent(k, rows, target) if shared or is_mostly_of_all_rows(k, rows) else None
     if persistent:
         when = add_persistent(piece, k, rows, persistent, when)
     pipeline = wanted_pipeline(k, rows, target) if shared and not persistent else None

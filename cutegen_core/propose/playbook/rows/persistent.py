@@ -21,8 +21,8 @@ from cutegen_core.propose.playbook.rows.team_launch import divide
 from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
 
-_BLOCKS, _CHUNK, _LINE = 16, 1024, 32
-"""Of a cluster; vectors of a chunk; those of which a share has a whole number, which are whole lines of the cache."""
+_BLOCKS, _CHUNK, _LINE = (16, 8, 4, 2), 1024, 32
+"""Of a cluster, most first; vectors of a chunk; those of which a share has a whole number: whole lines of the cache."""
 _FEW_THREADS, _MANY_THREADS = 256, 512
 """Of a block that reduce and write rows; the others where exponentials are summed."""
 _HELPERS = 128
@@ -45,25 +45,41 @@ _HALF = 2
 
 
 class Shares(NamedTuple):
-    """Chunks of a share of a row, and shares that a block has room for."""
+    """Blocks of a cluster, chunks of a block's share of a row, and shares that it has room for."""
 
+    blocks: int
     chunks: int
     places: int
 
 
 def wanted_persistent(k: RowsKernel, rows: LongRows, target: Target) -> Shares | None:
-    """Return how clusters of this device keep rows one after the other; None where other kernels have these rows."""
-    if target.device is None or _BLOCKS not in target.cluster_sizes or not _suits(k, rows):
+    """Return how clusters of this device keep rows one after the other: of as many blocks as still have enough to read.
+
+    None where other kernels have these rows.
+    """
+    if not _suits(k, rows):
         return None
-    share = ceil(ceil(rows.length // k.width / _BLOCKS) / _LINE) * _LINE
+    found = (_shares(k, rows, target, blocks) for blocks in _BLOCKS if blocks in target.cluster_sizes)
+    return next(filter(None, found), None)
+
+
+def _shares(k: RowsKernel, rows: LongRows, target: Target, blocks: int) -> Shares | None:
+    assert target.device is not None
+    share = ceil(ceil(rows.length // k.width / blocks) / _LINE) * _LINE
     chunks = ceil(share / _CHUNK)
     held = sum(chunks * _CHUNK * k.width * rows.size(t) for t in _stay(k, rows)) // 4
     places = (target.smem_max - _OTHERS) // (chunks * _CHUNK * k.width * rows.bytes_kept)
-    few = k.region.rows < _FEWEST_ROWS * (target.device.sm_count // _BLOCKS)
+    few = k.region.rows < _FEWEST_ROWS * (target.device.sm_count // blocks)
     least = _LEAST_OF_EXPONENTIALS if rows.folds[0].together == "exponentials" else _LEAST_SHARE
     short = share * k.width * rows.bytes_kept < least
     much = held > _MOST_HELD * min(4, *(rows.size(t) for t in rows.kept)) // 4
-    return None if few or short or much or places < _FEWEST_PLACES else Shares(chunks, places)
+    return None if few or short or much or places < _FEWEST_PLACES else Shares(blocks, chunks, places)
+
+
+def is_mostly_of_all_rows(k: RowsKernel, rows: LongRows) -> bool:
+    """Return whether what all rows read is more than what is kept of one: then it also pays for rows that one block
+    keeps beside another one's."""
+    return sum(rows.size(t) for t in _stay(k, rows)) > rows.bytes_kept
 
 
 def _suits(k: RowsKernel, rows: LongRows) -> bool:
@@ -88,7 +104,7 @@ def add_persistent(piece: RegionText, k: RowsKernel, rows: LongRows, found: Shar
     items = piece.param("PERSIST_EACH", _CHUNK // threads, _CHUNK // _MANY_THREADS, _CHUNK // _FEW_THREADS)
     piece.where.append(f"{block} * {items} == {_CHUNK}")
     chunks, places = piece.param("PERSIST_CHUNKS", found.chunks), piece.param("PERSIST_ROWS", found.places)
-    blocks = piece.param("PERSIST_BLOCKS", _BLOCKS, emulator=_EMULATED)
+    blocks = piece.param("PERSIST_BLOCKS", found.blocks, emulator=_EMULATED)
     most = piece.param("PERSIST_CLUSTERS", 1024, emulator=_MOST_EMULATED)
     share = f"round_up(ceil_div({k.cols} // {k.width}, {blocks}), {_LINE})"
     fits = k.naming.let("stays", f"{share} <= {block} * {items} * {chunks} and {blocks} <= sm_count and {rows.whole}")
