@@ -577,7 +577,7 @@ def _share_rows_throughout(pieces: Sequence[Value]) -> bool:
     return (
         domain is not None
         and all(other == domain and domain.holds(piece) for other, piece in zip(domains, pieces, strict=True))
-        and all(piece.dims[axis].single for piece in pieces for axis in domain.axes)
+        and all(domain.has_one_a_row(piece) for piece in pieces)
     )
 
 

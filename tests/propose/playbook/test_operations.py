@@ -232,6 +232,15 @@ FORMS = {
         "torch.addr(x, y[:, 0], w, alpha=2.0), torch.kron(x[:2], w), torch.linalg.cross(x[:, :3], y[:1, :3]), "
         "torch.einsum('ii->i', (x @ y.t()) / 8), torch.matrix_power((x @ y.t()) / 64, 3)"
     ),
+    "sums so far of what is alike": (
+        "(~torch.zeros((R, 5, 9), dtype=torch.bool)).cumsum(1, dtype=torch.float32), torch.ones_like(i).cumsum(0) + j, "
+        "(x[:, :1] * 2).expand(-1, 7).cumsum(1)"
+    ),
+    "statistics put together": (
+        "torch.cat((x.mean(1), (x * x).mean(1) - x.mean(1) ** 2)), "
+        "torch.cat((y.amax(0), y.amin(0), y.sum(0) * 2), -1), "
+        "torch.cat((x.sum(1, keepdim=True), y.amax(1, keepdim=True)), 1)"
+    ),
     "sums of nothing": (
         "F.linear(x[:, :0], y[:, :0]) + 1, x[:, :0].sum(1) + y.sum(1), torch.prod(x[:0], 0) * y, "
         "F.linear(F.relu(F.linear(x, y[:0])), y[:, :0]).sigmoid() * y[:, :1]"

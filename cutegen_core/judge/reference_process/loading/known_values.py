@@ -26,7 +26,7 @@ from cutegen_core.records.errors import ProblemError
 _WITHOUT_VALUES = (DataDependentOutputException, DynamicOutputShapeException, UnsupportedFakeTensorException,
                    UnsupportedOperatorException)  # fmt: skip
 _SAID_WITHOUT_VALUES = (
-    ".numpy()", "data-dependent", "data is not allocated yet",
+    ".numpy()", "data-dependent", "data is not allocated yet", "faketensor",
     "tensors used as indices must be long, int, byte or bool",  # of a mask of bytes, which a real run takes
 )  # fmt: skip
 _RANGES = {"aten::arange", "aten::linspace", "aten::logspace", "aten::scalar_tensor"}

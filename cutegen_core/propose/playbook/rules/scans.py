@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from cutegen_core.propose.playbook.call import OperationCall, Rule
 from cutegen_core.propose.playbook.formulas import cast
-from cutegen_core.propose.playbook.values import Scan, Value
+from cutegen_core.propose.playbook.values import Scan, Value, compute, position, varies
 
 
 def _scan(kind: str) -> Rule:
@@ -15,8 +15,11 @@ def _scan(kind: str) -> Rule:
 
 def scanned(kind: str, x: Value, call: OperationCall) -> Value:
     """Return what is accumulated along the dimension that an operation names."""
-    (axis,) = call.integers(1, "dim")
-    return Scan(x.dims, x.dtype, kind, x, axis % len(x.dims))
+    (dim,) = call.integers(1, "dim")
+    axis = dim % len(x.dims)
+    if kind == "sum" and not varies(x, axis):
+        return compute("{0} * static_cast<{T}>({1} + 1)", x, position(x.dims, axis), dtype=x.dtype)
+    return Scan(x.dims, x.dtype, kind, x, axis)
 
 
 RULES: Mapping[str, Rule] = {

@@ -67,6 +67,7 @@ from cutegen_core.propose.playbook.values.shaping import (
     squeeze,
     squeeze_all,
     unsqueeze,
+    varies,
 )
 from cutegen_core.propose.playbook.values.sharing import deep, made_of, shared, walk
 
@@ -135,6 +136,7 @@ __all__ = [
     "stride",
     "text_of",
     "unsqueeze",
+    "varies",
     "walk",
     "window",
     "windows",

@@ -123,7 +123,7 @@ def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value
         kept = tuple(ONE if i in where else d for i, d in enumerate(value.dims))
         return expand(constant(_OF_NOTHING[kind], value.dtype), kept if keepdim else left)
     longer = tuple(a for a in where if value.dims[a].text != "1")
-    alike = [a for a in longer if not _varies(value, a, set())] if kind in _OF_ALIKE else []
+    alike = [a for a in longer if not varies(value, a)] if kind in _OF_ALIKE else []
     reduced = _first_along(value, alike) if alike else value
     rest = tuple(a for a in longer if a not in alike)
     if rest:
@@ -135,12 +135,13 @@ def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value
     return reduced if keepdim else squeeze(reduced, where)
 
 
-def _varies(value: Value, axis: int, seen: set[tuple[Value, int]]) -> bool:
-    """Return whether elements differ along a dimension, as far as the expression tells.
+def varies(value: Value, axis: int) -> bool:
+    """Return whether elements differ along a dimension, as far as the expression tells."""
+    return _varies(value, axis, set())
 
-    Args:
-        seen: parts that do not, which an expression may have many times.
-    """
+
+def _varies(value: Value, axis: int, seen: set[tuple[Value, int]]) -> bool:
+    """Return the same, without looking again at parts that do not: an expression may have them many times."""
     if (value, axis) in seen:
         return False
     seen.add((value, axis))
