@@ -48,6 +48,7 @@ from cutegen_core.judge.reference_process.loading.live import (
     tensor_spec,
 )
 from cutegen_core.judge.reference_process.modes import recurrent_layers
+from cutegen_core.judge.reference_process.modes.checks import past_checks
 from cutegen_core.judge.reference_process.modes.each_operation import EachOperation
 from cutegen_core.judge.reference_process.modes.every_slice import EverySlice
 from cutegen_core.judge.reference_process.modes.in_other_words import FixedBins, InOtherWords
@@ -274,7 +275,7 @@ def _trace(source: str, origin: str, *, pre_dispatch: bool) -> Graph:
                 forward, tracing_mode="fake", pre_dispatch=pre_dispatch, _allow_non_fake_inputs=True, **_WITH_LINES,
                 decomposition_table=compositions() if pre_dispatch else _compositions_after_dispatch(),
             )  # fmt: skip
-            traced = made(*live.tensors.values())
+            traced = past_checks(lambda: made(*live.tensors.values()), origin)
         except Exception as error:  # noqa: BLE001 - a file that cannot be traced still loads; the reason is the answer
             return Graph(reason=_described(error, origin))
     try:

@@ -40,6 +40,7 @@ from cutegen_core.judge.reference_process.file_process import FileReply, receive
 from cutegen_core.judge.reference_process.forwards import Forward, LongForwardError, WrongForwardError
 from cutegen_core.judge.reference_process.loading.known_values import needs_values
 from cutegen_core.judge.reference_process.loading.live import Live, describe, dtype_name, instantiate, out_of_memory
+from cutegen_core.judge.reference_process.modes.checks import past_checks
 from cutegen_core.machine.worker import Message
 from cutegen_core.records.errors import ProblemError
 from cutegen_core.records.problem import Signature, Tolerance, Values
@@ -169,7 +170,7 @@ def trace_signature(source: str, origin: str) -> Signature:
     with tracing.fake_tensors():
         live = instantiate(source, origin)
         try:
-            return tracing.signature_of(live)
+            return past_checks(lambda: tracing.signature_of(live), origin)
         except ProblemError as error:
             size = sum(spec.nbytes for spec in live.specs())
             if not needs_values(error):
@@ -187,7 +188,7 @@ class _TorchProbe:
         with tracing.fake_tensors():
             live = instantiate(source, origin)
             try:
-                return tracing.forward_of(live)
+                return past_checks(lambda: tracing.forward_of(live), origin)
             except LongForwardError:
                 raise
             except ProblemError as error:
