@@ -40,7 +40,7 @@ def past_checks(forward: Callable[[], T], origin: str) -> T:
         answers = _answers(forward, origin) if isinstance(_cause(error), DataDependentOutputException) else ()
         if not answers:
             raise
-    with _Decided(answers):
+    with _WithAnswers(answers):
         return forward()
 
 
@@ -61,7 +61,7 @@ def _answers(forward: Callable[[], object], origin: str) -> Sequence[bool]:
 def _asks(forward: Callable[[], object], answers: Sequence[bool]) -> bool:
     """Return whether a forward asks for more than these answers."""
     try:
-        with _Decided(answers):
+        with _WithAnswers(answers):
             forward()
     except _AsksError:
         return True
@@ -73,7 +73,7 @@ def _asks(forward: Callable[[], object], answers: Sequence[bool]) -> bool:
 def _raises(forward: Callable[[], object], answers: Sequence[bool], origin: str) -> bool:
     """Return whether the file raises an error after these answers, before it asks for one more."""
     try:
-        with _Decided(answers):
+        with _WithAnswers(answers):
             forward()
     except _AsksError:
         return False
@@ -104,7 +104,7 @@ class _AsksError(BaseException):
     """A forward asks for one more answer; no `except Exception` of a file stops it."""
 
 
-class _Decided(EachCall):
+class _WithAnswers(EachCall):
     """Answers whether a tensor without values is true."""
 
     def __init__(self, answers: Sequence[bool]) -> None:
