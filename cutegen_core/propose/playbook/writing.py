@@ -199,11 +199,15 @@ def write_file(
     return f"/* cutegen\n{plan}\n*/\n{head}\nusing namespace cute;\n\n{_helpers(code)}{code}"
 
 
+_SHORT = 256
+"""Characters of an expression from which it comes behind shorter ones, of which it may be made."""
+
+
 def _lets(naming: Naming, texts: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return `[let]` with the names that these lines mention, and those that their expressions mention; and the lines,
     in which a name stands for each expression that has one."""
     named, lets = _Named(), list[tuple[str, str]]()
-    for expression, name in naming.lets.items():
+    for expression, name in sorted(naming.lets.items(), key=lambda let: len(let[0]) // _SHORT):
         short = named.shorten(expression)
         lets.append((name, short))
         named.add(short, name)

@@ -127,3 +127,16 @@ def test_kernels_with_unlucky_names_are_right(shared: SharedTools, tmp_path: Pat
         row="torch.randn(R, C)", new="torch.randn(C)", size="torch.randn(C)", mRow="torch.randn(C)",
     )  # fmt: skip
     assert_right(case, variants_of(case, shared, tmp_path)[1:2], case.workloads, shared, tmp_path)
+
+
+def test_sizes_of_pooled_and_enlarged_images_are_made_of_one_another(shared: SharedTools, tmp_path: Path) -> None:
+    """Rounded up, each size has the one before it twice: written out, those of a few steps do not fit into a plan."""
+    pool = "F.max_pool2d({} + 1, 2, ceil_mode=True)"
+    steps = [f"p{k + 1} := {pool.format(f'p{k}')}" for k in range(4)]
+    steps += [f"u := torch.cat((F.interpolate({above}, scale_factor=2.0), p{k}), 1)"
+              for above, k in (("p4", 3), ("u", 2), ("u", 1), ("u", 0))]  # fmt: skip
+    forward = f"(p0 := x[:, None], {', '.join(steps)})[-1]"
+    one = problem(forward, {"R": 2, "C": 64}, {"R": 1, "C": 16}, x="torch.randn(R, C, C)")
+    last = variants_of(one, shared, tmp_path)[-1]
+    sizes = kernel_file.parse(last.source)
+    assert sizes.plan(shared.reference(one, tmp_path).signature(one.workloads[1]), KNOWN["sm_90a"], sizes.defaults())
