@@ -57,11 +57,12 @@ def columns_by_vectors(region: Region, name: str, naming: Naming, suffix: str) -
     held = [t for t in k.inputs if t.copied and t not in repeated]
     shares, most = _divide(cols, _HELD_BYTES // (width * sum(max(4, ITEMSIZE[accesses[t.name].dtype]) for t in held)))
     vectors = region.outer[-1].extent.size % width == 0
-    wide = _results_across(shares, whole=vectors and cols == shares * most)
+    wide = _results_across(shares, whole=vectors)
     across = piece.param("BX", wide, *sorted({32, 64, wide}))
     share = piece.param("BY", shares, *sorted({4, 8, _MOST_SHARES, shares}))
     items = piece.param("ITEMS", most, *sorted({2, 4, 8, most}))
-    resident = piece.param("RESIDENT", _threads_at_once(most, whole=vectors, places=repeated != fixed), 512, 768, 1024)
+    wanted = _threads_at_once(wide * shares, most, places=repeated != fixed)
+    resident = piece.param("RESIDENT", wanted, *sorted({512, 768, 1024, wanted}))
     piece.where.append(f"{across} * {share} <= 512")
     whole = k.pass_number(
         "whole", _whole(k, [accesses[t.name] for t in k.tensors if t.copied and t not in repeated], width), "bool"
@@ -96,15 +97,14 @@ def _divide(cols: int, most: int) -> tuple[int, int]:
     return shares, -(-cols // shares)
 
 
-def _threads_at_once(most: int, *, whole: bool, places: bool) -> int:
-    """Return how many threads an SM has room for: the fewer, the more vectors each holds; of results that are no whole
-    vectors three blocks are faster than two.
+def _threads_at_once(block: int, most: int, *, places: bool) -> int:
+    """Return how many threads an SM has room for: the fewer, the more vectors each holds, but those of two blocks.
 
     Args:
         places: a thread has a place of each result in what several results share.
     """
-    if (most > 8 and whole) or places:
-        return 512
+    if most > 8 or places:
+        return max(512, 2 * block)
     return 768 if most > _AT_A_TIME else 1024
 
 
