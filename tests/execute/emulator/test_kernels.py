@@ -472,6 +472,6 @@ def test_a_plan_may_be_as_large_as_a_kernel_file_allows(harness: Harness) -> Non
     )
     scratch = tuple(Scratch(name, "float32", (n,), zero=False) for name in names[1:-1])
     inputs = {f"x{k}": np.full(n, k, np.float32) for k in range(900)}
-    ran = harness.run(NEXT, inputs, {"out": inputs["x0"]}, LaunchPlan(launches, scratch), checked=True)
+    ran = harness.run(NEXT, inputs, {"out": inputs["x0"]}, LaunchPlan(launches, scratch))
     assert ran.status is Status.PASSED, ran.executed.message
     np.testing.assert_array_equal(ran.outputs["out"], np.float32(len(launches)))

@@ -335,4 +335,4 @@ def test_a_product_with_a_short_side_leaves_no_tile_idle(name: str, shared: Shar
         (launch,) = kernel.plan(reference.signature(own), SM90, kernel.defaults()).launches
         results = sum(spec.numel for spec in reference.signature(own).outputs)
         assert prod(launch.grid) * tile < 2 * results
-    assert_right(made, (last,), made.workloads[1:], shared, tmp_path, compiled=True)
+    assert_right(made, (last,), made.workloads[1:], shared, tmp_path, compiled=families == ("rows",))
