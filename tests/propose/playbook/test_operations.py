@@ -234,7 +234,8 @@ FORMS = {
     ),
     "sums so far of what is alike": (
         "(~torch.zeros((R, 5, 9), dtype=torch.bool)).cumsum(1, dtype=torch.float32), torch.ones_like(i).cumsum(0) + j, "
-        "(x[:, :1] * 2).expand(-1, 7).cumsum(1)"
+        "(x[:, :1] * 2).expand(-1, 7).cumsum(1), torch.prod(torch.tensor([3, 3, 3, 3, 3])) * x, "
+        "x[:, :1].expand(-1, 6).prod(1) + y[:, 0]"
     ),
     "statistics put together": (
         "torch.cat((x.mean(1), (x * x).mean(1) - x.mean(1) ** 2)), "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from cutegen_core.propose.playbook.values.extents import (
     ONE,
@@ -27,7 +28,7 @@ from cutegen_core.propose.playbook.values.nodes import (
 )
 from cutegen_core.propose.playbook.values.sharing import walk
 
-_OF_ALIKE = ("sum", "max", "min")
+_OF_ALIKE = ("sum", "max", "min", "times")
 """Reductions of which it is known what they make of elements that are all alike."""
 _OF_NOTHING = {"sum": 0, "times": 1}
 """What reductions make of no elements."""
@@ -123,7 +124,9 @@ def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value
         kept = tuple(ONE if i in where else d for i, d in enumerate(value.dims))
         return expand(constant(_OF_NOTHING[kind], value.dtype), kept if keepdim else left)
     longer = tuple(a for a in where if value.dims[a].text != "1")
-    alike = [a for a in longer if not varies(value, a)] if kind in _OF_ALIKE else []
+    alike = [a for a in longer if kind in _OF_ALIKE and not varies(value, a)]
+    if kind == "times":  # of so many factors as the plan has to know
+        alike = [a for a in alike if value.dims[a].text.isdigit()]
     reduced = _first_along(value, alike) if alike else value
     rest = tuple(a for a in longer if a not in alike)
     if rest:
@@ -132,7 +135,18 @@ def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value
     if alike and kind == "sum":
         count = Size((), value.dtype, product([value.dims[a] for a in alike]).text)
         reduced = compute("{0} * {1}", reduced, count, dtype=value.dtype)
+    if alike and kind == "times":
+        reduced = _power(reduced, prod(value.dims[a].size for a in alike))
     return reduced if keepdim else squeeze(reduced, where)
+
+
+def _power(value: Value, times: int) -> Value:
+    """Return the product of so many factors that are all the value, at least one."""
+    if times == 1:
+        return value
+    half = _power(value, times // 2)
+    square = compute("{0} * {0}", half, dtype=value.dtype)
+    return compute("{0} * {1}", square, value, dtype=value.dtype) if times % 2 else square
 
 
 def varies(value: Value, axis: int) -> bool:
