@@ -80,10 +80,11 @@ PRODUCTS = frozenset((
     Flow.PRODUCT, Flow.CONTRACTION, Flow.ATTENTION, Flow.CONVOLUTION, Flow.TRANSPOSED_CONVOLUTION, Flow.COMPOSITE,
 ))  # fmt: skip
 """What adds up products."""
-RANDOM = frozenset((
-    "rand", "rand_like", "randn", "randn_like", "randint", "randint_like", "randperm", "normal", "uniform", "random",
-    "bernoulli", "exponential", "geometric", "log_normal", "cauchy", "multinomial", "poisson", "binomial",
-))  # fmt: skip
+_MADE_AT_RANDOM = "rand rand_like randn randn_like randint randint_like randperm"
+RANDOM = frozenset(
+    f"{_MADE_AT_RANDOM} normal uniform random bernoulli exponential geometric log_normal cauchy multinomial poisson "
+    "binomial".split()
+)
 """What draws random numbers."""
 PLACES = frozenset((Flow.GATHER, Flow.SCATTER, Flow.SEGMENT))
 """What reads or writes at places that are values."""
@@ -134,7 +135,7 @@ _BY_TRAITS: tuple[tuple[Traits, str], ...] = (
     (
         Traits(Flow.CREATION),
         "ones ones_like new_ones full full_like new_full fill empty empty_like new_empty arange linspace logspace eye "
-        "scalar_tensor tril_indices triu_indices rand rand_like randn randn_like randint randint_like randperm",
+        f"scalar_tensor tril_indices triu_indices {_MADE_AT_RANDOM}",
     ),
     (Traits(Flow.CREATION, sparse=True), "zeros zeros_like new_zeros zero"),
     # -- pointwise -----------------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ class Domain:
     def has_one_a_row(self, value: Value) -> bool:
         """Return whether the value has one element for each row."""
         found = self.coordinates(value)
-        return found is not None and not any(s is not None and s.startswith("r") for s in found)
+        return found is not None and {self.symbols[k] for k in self.axes}.isdisjoint(found)
 
     def _placed(self, value: Value, dimensions: Sequence[int]) -> list[Coordinate]:
         """Return these dimensions' symbols for the value's own, in order, without those of 1."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -22,7 +23,7 @@ from cutegen_core.judge.reference_process.modes.each_call import EachCall
 from cutegen_core.records.errors import ProblemError
 
 _MOST = 16
-"""Checks of one forward that are gone past: each takes up to three runs of it on fake tensors."""
+"""Checks of one forward that are gone past: each takes two runs of it on fake tensors."""
 _DISTRIBUTIONS = str(Path(torch.distributions.__file__).parent)
 
 T = TypeVar("T")
@@ -48,38 +49,34 @@ def _answers(forward: Callable[[], object], origin: str) -> Sequence[bool]:
     """Return the answers at which no check raises, in the order in which a forward asks; none if it is not checks alone
     that keep it from its end."""
     answers: list[bool] = []
-    while len(answers) <= _MOST:
-        if not _asks(forward, answers):
-            return answers
-        going_on = [answer for answer in (True, False) if not _raises(forward, [*answers, answer], origin)]
+    end = _end_with(answers, forward, origin)
+    while end is _End.ASKS and len(answers) < _MOST:
+        ends = {answer: _end_with([*answers, answer], forward, origin) for answer in (True, False)}
+        going_on = [answer for answer, found in ends.items() if found is not _End.RAISES]
         if len(going_on) != 1:
             break
         answers += going_on
-    return ()
+        end = ends[going_on[0]]
+    return () if end is _End.ASKS else answers
 
 
-def _asks(forward: Callable[[], object], answers: Sequence[bool]) -> bool:
-    """Return whether a forward asks for more than these answers."""
+class _End(Enum):
+    """How a forward ends that has some answers."""
+
+    ASKS = "it asks for one more"
+    RAISES = "the file raises an error before that"
+    OTHER = "it returns, or fails otherwise, as the run that counts does"
+
+
+def _end_with(answers: Sequence[bool], forward: Callable[[], object], origin: str) -> _End:
     try:
         with _WithAnswers(answers):
             forward()
     except _AsksError:
-        return True
-    except Exception:  # noqa: BLE001 - the run that counts raises it again
-        return False
-    return False
-
-
-def _raises(forward: Callable[[], object], answers: Sequence[bool], origin: str) -> bool:
-    """Return whether the file raises an error after these answers, before it asks for one more."""
-    try:
-        with _WithAnswers(answers):
-            forward()
-    except _AsksError:
-        return False
+        return _End.ASKS
     except Exception as error:  # noqa: BLE001 - whatever a file raises
-        return _is_raised_by(_cause(error), origin)
-    return False
+        return _End.RAISES if _is_raised_by(_cause(error), origin) else _End.OTHER
+    return _End.OTHER
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from cutegen_core.propose.playbook.call import FLOATS, OperationCall, Rule, not_in_playbook
 from cutegen_core.propose.playbook.formulas import add, cast, like, mul
@@ -12,15 +13,13 @@ from cutegen_core.propose.playbook.values import (
     Reshape,
     Value,
     broadcast,
-    constant,
-    expand,
     is_constant,
     permute,
+    power,
     product,
     reduce,
     reductions,
     reshaped,
-    shared,
     unsqueeze,
 )
 
@@ -75,19 +74,10 @@ def _inner(call: OperationCall) -> Value:
 
 
 def _matrix_power(call: OperationCall) -> Value:
-    power = call.operand(1, "n")
-    if not isinstance(power, int) or power < 1 or not is_constant(power):
-        raise not_in_playbook(f"a matrix to the power of {power!r}")
-    return _to_the_power(call.tensor(0), power, call.node.dtype)
-
-
-@shared
-def _to_the_power(x: Value, power: int, dtype: str) -> Value:
-    if power == 1:
-        return x
-    half = _to_the_power(x, power // 2, dtype)
-    square = matmul(half, half, dtype)
-    return matmul(square, x, dtype) if power % 2 else square
+    times = call.operand(1, "n")
+    if not isinstance(times, int) or times < 1 or not is_constant(times):
+        raise not_in_playbook(f"a matrix to the power of {times!r}")
+    return power(call.tensor(0), times, partial(matmul, dtype=call.node.dtype))
 
 
 def matmul(a: Value, b: Value, dtype: str) -> Value:
@@ -121,14 +111,13 @@ def _multiplied(a: Value, b: Value, sums: str) -> Value:
         rows, columns = unsqueeze(from_memory(factor), -1), unsqueeze(from_memory(b), -3)
         return reduce("sum", mul(rows, columns), (-2,), False)
     batch = broadcast([_batch_part(a), _batch_part(b)]) if rank > 2 else ()
-    if a.dims[-1].nothing:
-        return expand(constant(0, sums), (*batch, a.dims[-2], b.dims[-1]))
     return Product((*batch, a.dims[-2], b.dims[-1]), sums, a, b)
 
 
 def is_of_few_terms(terms: Extent, rows: Extent, columns: Extent) -> bool:
-    """Return whether memory bounds a product, and most of a tile would be idle: few terms, and few rows or columns."""
-    return terms.size <= _FEW_TERMS and min(rows.size, columns.size) <= _FEW_ROWS
+    """Return whether memory bounds a product, and most of a tile would be idle: few terms, and few rows or columns; or
+    no terms at all."""
+    return terms.nothing or (terms.size <= _FEW_TERMS and min(rows.size, columns.size) <= _FEW_ROWS)
 
 
 def from_memory(value: Value) -> Value:

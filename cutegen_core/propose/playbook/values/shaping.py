@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 from cutegen_core.propose.playbook.values.extents import (
@@ -119,10 +119,16 @@ def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value
     if not rank:
         return value
     where = tuple(sorted({a % rank for a in axes})) or tuple(range(rank))
+    dims = tuple(ONE if i in where else d for i, d in enumerate(value.dims))
     if kind in _OF_NOTHING and any(value.dims[a].nothing for a in where):
-        left = tuple(d for i, d in enumerate(value.dims) if i not in where)
-        kept = tuple(ONE if i in where else d for i, d in enumerate(value.dims))
-        return expand(constant(_OF_NOTHING[kind], value.dtype), kept if keepdim else left)
+        reduced = expand(constant(_OF_NOTHING[kind], value.dtype), dims)
+    else:
+        reduced = _reduced(kind, value, where, dims)
+    return reduced if keepdim else squeeze(reduced, where)
+
+
+def _reduced(kind: str, value: Value, where: Sequence[int], dims: tuple[Extent, ...]) -> Value:
+    """Return a reduction of these dimensions, which stay with an extent of 1."""
     longer = tuple(a for a in where if value.dims[a].text != "1")
     alike = [a for a in longer if kind in _OF_ALIKE and not varies(value, a)]
     if kind == "times":  # of so many factors as the plan has to know
@@ -130,23 +136,23 @@ def reduce(kind: str, value: Value, axes: Sequence[int], keepdim: bool) -> Value
     reduced = _first_along(value, alike) if alike else value
     rest = tuple(a for a in longer if a not in alike)
     if rest:
-        dims = tuple(ONE if i in where else d for i, d in enumerate(value.dims))
         reduced = Reduce(dims, value.dtype, kind, reduced, rest)
     if alike and kind == "sum":
         count = Size((), value.dtype, product([value.dims[a] for a in alike]).text)
         reduced = compute("{0} * {1}", reduced, count, dtype=value.dtype)
     if alike and kind == "times":
-        reduced = _power(reduced, prod(value.dims[a].size for a in alike))
-    return reduced if keepdim else squeeze(reduced, where)
+        factors = prod(value.dims[a].size for a in alike)
+        reduced = power(reduced, factors, lambda a, b: compute("{0} * {1}", a, b, dtype=value.dtype))
+    return reduced
 
 
-def _power(value: Value, times: int) -> Value:
+def power(value: Value, times: int, multiply: Callable[[Value, Value], Value]) -> Value:
     """Return the product of so many factors that are all the value, at least one."""
     if times == 1:
         return value
-    half = _power(value, times // 2)
-    square = compute("{0} * {0}", half, dtype=value.dtype)
-    return compute("{0} * {1}", square, value, dtype=value.dtype) if times % 2 else square
+    half = power(value, times // 2, multiply)
+    square = multiply(half, half)
+    return multiply(square, value) if times % 2 else square
 
 
 def varies(value: Value, axis: int) -> bool:
