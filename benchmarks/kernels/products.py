@@ -85,7 +85,7 @@ def _case(
     return ProductCase(name, forward, {k: code + dtype for k, code in drawn.items()}, numbers, sweep)
 
 
-SQUARE = "4096 4096 4096"
+SQUARE, ODD = "4096 4096 4096", "8205 5921 2949"
 BOTH = {"multistage": SIMT[:3], "3xTF32": IN_THREE[:1]}
 ZEROS = {"multistage": SIMT[:1], "skipping": SIMT[:1], "3xTF32 skipping": IN_THREE[:1]}
 CASES = (
@@ -102,6 +102,8 @@ CASES = (
           a="torch.tril(torch.rand(M, K))", b="torch.tril(torch.rand(K, N))"),
     _case("fp32-diagonal", SQUARE, {"3xTF32 skipping": IN_THREE[:1]}, forward="torch.matmul(torch.diag(a), b)",
           a="torch.rand(M)", b="torch.rand(M, N)"),
+    _case("fp32-odd", ODD, BOTH),
+    _case("fp16-odd", ODD, {"tensor cores": MMA[:2]}, ".half()"),
     _case("fp32-batched", "512 2048 1024 128", BOTH, forward="torch.bmm(a, b)",
           a="torch.randn(L, M, K)", b="torch.randn(L, K, N)"),
     _case("fp32-skinny", "16384 16384 32", {"multistage": SIMT[:2], "3xTF32": IN_THREE[:2]}),
