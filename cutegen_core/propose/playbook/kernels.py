@@ -219,8 +219,7 @@ class ProductKernel(RegionKernel):
             self._parameters.add(access, layout_of(*(self._parameters.nested(m, access, w) for m, w in modes)))
         if not self.mapped:
             self.a, self.b = self.tensors[0], self.tensors[1]
-        self.a_fast = rows.stride(a).text == "1" and inner.stride(a).text != "1"
-        self.b_fast = columns.stride(b).text == "1" and inner.stride(b).text != "1"
+        self.a_fast, self.b_fast = is_fast(rows, inner, a), is_fast(columns, inner, b)
 
     def pass_count(self) -> None:
         """Make the number of products a parameter, unless it is 1; `count` is what it is called in C++."""
@@ -231,26 +230,33 @@ class ProductKernel(RegionKernel):
 
         Operands of which nothing is contiguous (every second column) are only copied one by one.
         """
-        if any(walked.stride(access).text != "1" for access, walked, _ in self._walks()):
+        if any(walked.stride(access).text != "1" for access, walked, _ in operand_walks(self.region)):
             return ((1, ""),)
         whole = self.aligned(width)
-        return (width, whole), (1, f"not ({whole})")
+        return ((width, whole), (1, f"not ({whole})")) if whole else ((width, ""),)
 
     def aligned(self, width: int) -> str:
-        """Return the condition of the plan under which operands are whole, aligned vectors of `width`."""
+        """Return the condition of the plan under which operands are whole, aligned vectors of `width`; "" if always."""
         texts: list[str] = []
-        for access, walked, others in self._walks():
-            texts += [walked.extent.text, access.offset.text, *(m.stride(access).text for m in others)]
+        for access, walked, others in operand_walks(self.region):
+            steps = (walked.extent, access.offset, *(m.stride(access) for m in others))
+            texts += [] if access.whole else [step.text for step in steps]
         return self.multiples(width, texts)
 
-    def _walks(self) -> Iterator[tuple[TensorAccess, Mode, list[Mode]]]:
-        """Yield both operands, each with the dimension that vectors lie along, and its other ones."""
-        *batch, rows, columns = self.region.outer
-        (inner,) = self.region.reduced
-        for access, side, fast in ((self.region.a, rows, self.a_fast), (self.region.b, columns, self.b_fast)):
-            assert access is not None
-            walked = side if fast else inner
-            yield access, walked, [m for m in (*batch, side, inner) if m is not walked]
+
+def operand_walks(region: Region) -> Iterator[tuple[TensorAccess, Mode, list[Mode]]]:
+    """Yield both operands of a product, each with the dimension that vectors lie along, and its other ones."""
+    *batch, rows, columns = region.outer
+    (inner,) = region.reduced
+    for access, side in ((region.a, rows), (region.b, columns)):
+        assert access is not None
+        walked = side if is_fast(side, inner, access) else inner
+        yield access, walked, [m for m in (*batch, side, inner) if m is not walked]
+
+
+def is_fast(side: Mode, inner: Mode, access: TensorAccess) -> bool:
+    """Return whether rows, or columns, of an operand are neighbours in memory, and what is added up is not."""
+    return side.stride(access).text == "1" and inner.stride(access).text != "1"
 
 
 class MappedProduct(ProductKernel):

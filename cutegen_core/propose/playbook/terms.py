@@ -44,12 +44,17 @@ Coordinate = str | None
 
 @dataclass(frozen=True)
 class TensorAccess:
-    """How a tensor is addressed over the domain: strides by symbol, in elements; a symbol not named has stride 0."""
+    """How a tensor is addressed over the domain: strides by symbol, in elements; a symbol not named has stride 0.
+
+    Attributes:
+        whole: what a product adds up lies in whole, aligned vectors, at every workload.
+    """
 
     tensor: str
     dtype: str
     strides: Mapping[str, Extent]
     offset: Extent = ZERO
+    whole: bool = False
 
     def stride(self, symbol: str) -> Extent:
         return self.strides.get(symbol, ZERO)

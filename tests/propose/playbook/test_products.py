@@ -26,6 +26,7 @@ LARGE = {"M": 2048, "N": 2048, "K": 256}
 SQUARE = {"M": 1024, "N": 1024, "K": 1024}
 LONG = {"M": 128, "N": 256, "K": 8192}
 MANY, ENDLESS = {"M": 8, "N": 8, "K": 98304}, {"M": 1 << 24, "N": 16, "K": 32}
+ODD = {"M": 1021, "N": 1019, "K": 77}
 RAGGED, WHOLE, SLICES = {"M": 70, "N": 33, "K": 19}, {"M": 200, "N": 136, "K": 72}, {"M": 136, "N": 264, "K": 328}
 HALF, BRAIN = ".half()", ".bfloat16()"
 
@@ -42,6 +43,8 @@ TT = {"a": "torch.randn(K, M)", "b": "torch.randn(N, K)"}
 INFINITE = "torch.where(torch.rand(M, K) > 0.998, torch.inf, torch.randn(M, K))"
 BOTH_ENDS = f"torch.where(torch.rand(M, K) > 0.998, -torch.inf, {INFINITE})"
 ROW_BY_ROW = {"a": "torch.randn(3, M, K)", "b": "torch.randn(3, K, N)", "c": "torch.randn(M, N)"}
+EVERY_SECOND = {"a": "torch.randn(3, K, M)", "b": "torch.randn(3, 2 * K, N)"}
+WITHOUT_FIRST = {"a": "torch.randn(3, M, K)", "b": "torch.randn(N, K)"}
 CASES = {
     "plain": of("a @ b", **NN),
     "second transposed": of("torch.relu(a @ b.T)", **NT),
@@ -63,6 +66,10 @@ CASES = {
     "halves, first transposed": of("a.T @ b", BRAIN, **TN),
     "halves, both transposed": of("a.T @ b.T", HALF, **TT),
     "halves, batched, with what is added": of("torch.bmm(a, b) + c", HALF, **ROW_BY_ROW),
+    "odd halves": of("torch.relu(a @ b + c)", HALF, ODD, **NN, c="torch.randn(N)"),
+    "odd halves, batched": of("torch.bmm(a.mT, b[:, ::2])", BRAIN, ODD, **EVERY_SECOND),
+    "odd halves, one for all": of("torch.matmul(a, b[1:].T)", HALF, ODD, **WITHOUT_FIRST),
+    "odd halves, long": of("a @ b", HALF, {"M": 33, "N": 31, "K": 20003}, **NN),
     "long": of("torch.relu(a @ b + c)", "", LONG, **NN, c="torch.randn(N)"),
     "long, halves, batched": of("torch.bmm(a, b) + c", HALF, LONG, **ROW_BY_ROW),
 }  # fmt: skip
@@ -90,12 +97,16 @@ RIGHT = [
     ("not finite", "3xTF32"), ("long, not finite", "3xTF32 split"), ("zeros by infinities", "skipping"),
     ("triangle as operand", "3xTF32 skipping"),
     ("diagonal", "skipping"), ("upper, halves", "tensor cores"),
+    ("odd halves", "tensor cores"), ("odd halves", "warp groups"), ("odd halves, batched", "tensor cores"),
+    ("odd halves, batched", "warp groups"), ("odd halves, one for all", "tensor cores"),
+    ("odd halves, one for all", "warp groups"), ("odd halves, long", "split"),
 ]  # fmt: skip
 SMALL_TILES = {
     ("long", "split"): {"BM": 64, "BN": 64, "SPLITS": 4},
     ("halves, second transposed", "warp groups"): {"GROUPS": 2, "BN": 64, "STAGES": 2},
 }
 """They take less time to compile."""
+COPIED = ("odd halves", "warp groups")
 BY_DEFAULT = ("halves, second transposed", "warp groups")
 
 
@@ -117,6 +128,8 @@ def variants_of(case: str, shared: SharedTools, folder: Path, target: Target) ->
         ("halves", Target(SM90), ["tensor cores", "warp groups"]),
         ("long", Target(SM90), ["multistage", "split", "3xTF32 split"]),
         ("long, halves, batched", Target(SM90), ["tensor cores", "warp groups", "split"]),
+        ("odd halves, batched", Target(SM90), ["tensor cores", "warp groups"]),
+        ("odd halves, long", Target(SM90), ["tensor cores", "warp groups", "split"]),
     ],
 )
 def test_the_menu_follows_types_sizes_and_device(
@@ -126,22 +139,13 @@ def test_the_menu_follows_types_sizes_and_device(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("operand", "params"),
-    [
-        ("x[None]", SMALL_TILES[BY_DEFAULT]),
-        pytest.param("x[None].expand(R, C)", {}, marks=pytest.mark.thorough),
-    ],
-    ids=["one", "repeated"],
-)
-def test_rows_without_a_distance_of_their_own_are_reached(
-    operand: str, params: dict[str, int], shared: SharedTools, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("operand", ["x[None]", "x[None].expand(R, C)"], ids=["one", "repeated"])
+def test_rows_without_a_distance_of_their_own_are_reached(operand: str, shared: SharedTools, tmp_path: Path) -> None:
     """A vector that is a matrix of one row, and one that is repeated: a tensor map has no stride of 0."""
     drawn = {"x": "torch.randn(C, dtype=torch.float16)", "w": "torch.randn(C, R, dtype=torch.float16)"}
     made = problem(f"{operand} @ w / 4", {"R": 16, "C": 24}, {"R": 24, "C": 40}, **drawn)
     last = right.variants_of(made, shared, tmp_path, Target(SM90))[-1]
-    right.assert_right(made, (last,), made.workloads, shared, tmp_path, params=params)
+    right.assert_right(made, (last,), made.workloads, shared, tmp_path)
 
 
 def test_einstein_sums_are_products_and_sums(shared: SharedTools, tmp_path: Path) -> None:
@@ -228,20 +232,22 @@ def test_every_kernel_multiplies_whole_numbers(dtype: str, every: bool, shared: 
 @pytest.mark.by_default(1)
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("dtype", ["float", "half"])
-def test_an_operand_of_which_nothing_is_contiguous_is_copied_by_elements(
+def test_an_operand_of_which_nothing_is_contiguous_is_copied_at_every_size(
     dtype: str, every: bool, shared: SharedTools, tmp_path: Path
 ) -> None:
-    """All its kernels have a launch for any size, and only that; or they are run, too."""
+    """By elements, or as whole vectors by kernels before; or the kernels are run, too."""
     inputs = {"a": f"torch.randn(M, 2 * K).{dtype}()", "b": f"torch.randn(K, N).{dtype}()"}
     made = problem("a[:, ::2] @ b", {"M": 64, "N": 64, "K": 64}, {"M": 9, "N": 7, "K": 10}, **inputs)
     variants = right.variants_of(made, shared, tmp_path)
-    assert [len(kernel_file.parse(variant.source).launches) for variant in variants] == [1] * len(variants)
+    launches = [kernel_file.parse(variant.source).launches for variant in variants]
+    assert {len(each) for each in launches} == ({1} if dtype == "float" else {1, 3})
+    assert not any(launch.when for each in launches for launch in each)
     right.assert_right(made, variants if every else variants[:1], made.workloads, shared, tmp_path)
 
 
 @pytest.mark.parametrize(
     ("case", "level"),
-    [pytest.param(*one, marks=() if one == BY_DEFAULT else pytest.mark.thorough) for one in RIGHT],
+    [pytest.param(*one, marks=() if one in (BY_DEFAULT, COPIED) else pytest.mark.thorough) for one in RIGHT],
 )
 def test_a_kernel_is_right_where_tiles_and_vectors_do_not_fit(
     case: str, level: str, shared: SharedTools, tmp_path: Path
@@ -254,7 +260,12 @@ def test_a_kernel_is_right_where_tiles_and_vectors_do_not_fit(
     built = shared.executor.build(kernel, params, not_asked, checked=True)
     assert built.status is Status.PASSED, built.log
     launched = set()
-    sizes_of = {"ragged": RAGGED, "whole": WHOLE, **({} if (case, level) in SMALL_TILES else {"slices": SLICES})}
+    sizes_of = {
+        "ragged": RAGGED,
+        "whole": WHOLE,
+        "odd columns": {**WHOLE, "N": 33},
+        **({} if (case, level) in SMALL_TILES else {"slices": SLICES}),
+    }
     for name, sizes in sizes_of.items():
         workload = Workload(name, WorkloadRole.EMULATOR, sizes)
         signature, inputs = reference.signature(workload), reference.write_inputs(workload, 1)
@@ -304,6 +315,19 @@ def test_no_banks_meet_in_the_stages(
         (table,) = evaluate(shared.executor, SM90, found[name].expression, found[name].before)
         assert isinstance(table, LayoutTable)
         assert conflicts(table, 2 if "halves" in case else 4, width, pattern) == 1, name
+
+
+@pytest.mark.by_default(1)
+@pytest.mark.parametrize(
+    "sizes", [{"M": 24, "N": 512, "K": 96}, {"M": 512, "N": 32, "K": 72}, {"M": 48, "N": 40, "K": 64}]
+)
+@pytest.mark.parametrize(("forward", "draw"), [("a @ b", NN), ("a @ b.T", NT), ("a.T @ b", TN), ("a.T @ b.T", TT)])
+def test_tiles_of_every_height_hold_operands_of_every_order(
+    forward: str, draw: Mapping[str, str], sizes: Mapping[str, int], shared: SharedTools, tmp_path: Path
+) -> None:
+    made = of(forward, HALF, sizes, **draw)
+    found = right.variants_of(made, shared, tmp_path, Target(SM80))
+    assert_right(made, found[-1:], made.workloads, shared, tmp_path)
 
 
 SHORT = {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.products import simt, tensor_cores
 from cutegen_core.propose.playbook.products.marked import marked
+from cutegen_core.propose.playbook.products.packed import needs_packing, packed
 from cutegen_core.propose.playbook.products.split import split, wanted_shares
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.target import Target
@@ -56,6 +58,7 @@ _WARP_GROUPS = Level(
 )
 
 
+_COPIES = "a kernel before it copies each operand as whole vectors"
 _SPLIT = "the long sum cut into shares for several blocks, which a second kernel adds up in one order, shares tunable"
 _Writer = Callable[..., RegionText]
 _SHARED: Mapping[str, tuple[tuple[str, str, _Writer], ...]] = {
@@ -64,7 +67,6 @@ _SHARED: Mapping[str, tuple[tuple[str, str, _Writer], ...]] = {
         ("3xTF32 split", f"{_SPLIT}; three products on tensor cores", tensor_cores.tf32_in_three),
     ),
     "float64": (("split", _SPLIT, simt.multistage),),
-    **dict.fromkeys(("float16", "bfloat16"), (("split", _SPLIT, tensor_cores.sm80),)),
 }
 """By dtype: name, idea, and what writes the kernel of a share."""
 SM_COUNT = 108
@@ -84,10 +86,21 @@ def menu(region: Region, target: Target) -> tuple[Level, ...]:
             return (*levels, *_WITHOUT_ZEROS[: 2 if types == {"float32"} else 1])
         levels += [_IN_THREE] if types == {"float32"} and shares == 1 else []
     elif types in ({"float16"}, {"bfloat16"}):
-        levels.append(_TENSOR_CORES)
-        if target.has_wgmma and tensor_cores.can_be_mapped(region):
-            levels.append(_WARP_GROUPS)
+        return (*levels, *_of_halves(region, target, shares))
     if shares > 1 and types <= set(_SHARED):
         writers = _SHARED[region.a.dtype]
         levels += [Level(name, idea, partial(split, shares=shares, write=write)) for name, idea, write in writers]
     return tuple(levels)
+
+
+def _of_halves(region: Region, target: Target, shares: int) -> list[Level]:
+    """Return the kernels on tensor cores; they multiply copies where the traced operands are no whole vectors."""
+    copies = needs_packing(region)
+    levels = [_TENSOR_CORES]
+    if target.has_wgmma and tensor_cores.can_be_mapped(region, copies=copies):
+        levels.append(_WARP_GROUPS)
+    if shares > 1:
+        levels.append(Level("split", _SPLIT, partial(split, shares=shares, write=tensor_cores.sm80)))
+    if not copies:
+        return levels
+    return [replace(one, idea=f"{one.idea}; {_COPIES}", write=partial(packed, write=one.write)) for one in levels]

@@ -91,14 +91,14 @@ def _launch(
         piece.launch(f"{k.name}<{values}>", grid_of(k, p, split, marks), (threads,), k, when, smem)
 
 
-def can_be_mapped(region: Region) -> bool:
-    """Return whether TMA reaches the operands and the result: one batch, something contiguous, halves."""
+def can_be_mapped(region: Region, *, copies: bool) -> bool:
+    """Return whether TMA reaches the operands, or their copies, and the result: one batch, contiguous, halves."""
     *batch, rows, columns = region.outer
     (inner,) = region.reduced
     assert region.a is not None
     assert region.b is not None
     sides = ((region.a, (rows, inner)), (region.b, (columns, inner)))
-    reached = all(
+    reached = copies or all(
         any(m.stride(access).text == "1" for m in modes)
         and not any(m.stride(access).text == "0" and not m.extent.single for m in modes)
         for access, modes in sides
@@ -107,7 +107,7 @@ def can_be_mapped(region: Region) -> bool:
 
 
 def sm90(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
-    """Write the kernel of halves that TMA can bring; where they are no whole vectors, the tiled SIMT kernel runs."""
+    """Write the kernel of halves that TMA can bring; where these are no whole vectors, the tiled SIMT kernel runs."""
     piece, k = RegionText(suffix), MappedProduct(region, name, naming)
     p = {"GROUPS": piece.param("GROUPS", 2, 1, 2), "BN": piece.param("BN", 256, 64, 128, 192, 256)}
     p |= {"STAGES": piece.param("STAGES", 4, 2, 3, 4, 5, 6), "RASTER": piece.param("RASTER", 16, 4, 8, 16)}
@@ -116,17 +116,27 @@ def sm90(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
     maps = {side: naming.fresh(f"{side}_map") for side in ("a", "b", "out")}
     batched = _add_maps(piece, k, maps, p)
     k.pass_count()
-    piece.code = render("product_wgmma.cu.j2", k=k, p=p, maps=maps, batched=batched, element=ELEMENT[k.dtype])
+    # Where columns of the second operand are whole vectors, rows of the result are.
+    rows_whole = "" if k.b_fast else f"{k.N} % {VECTOR} == 0"
+    flag = k.pass_number("rows_whole", rows_whole, "bool") if rows_whole else ""
+    element = ELEMENT[k.dtype]
+    piece.code = render("product_wgmma.cu.j2", k=k, p=p, maps=maps, batched=batched, element=element, rows_whole=flag)
     piece.includes += ["cutlass/arch/barrier.h", "cutlass/arch/reg_reconfig.h"]
-    whole = f"{k.aligned(VECTOR)} and {k.N} % {VECTOR} == 0"
     tiles = f"ceil_div({k.M}, 64 * {p['GROUPS']}) * ceil_div({k.N}, {p['BN']}) * {k.L}"
     grid, block = (f"min(sm_count, {tiles})",), (f"128 * ({p['GROUPS']} + 1)",)
-    kernel = f"{name}<{', '.join(p.values())}>"
-    piece.launches.append(LaunchText(kernel, grid, block, (*maps.values(), *k.arguments), whole, smem))
-    any_size = simt.tiled(region, f"{name}_any", naming, f"_ANY{suffix}")
-    piece.add_code(any_size.code)
-    piece.params += any_size.params
-    piece.launches += [replace(launch, when=f"not ({whole})") for launch in any_size.launches]
+    kernel, whole = f"{name}<{', '.join(p.values())}>", k.aligned(VECTOR)
+    mapped = LaunchText(kernel, grid, block, (*maps.values(), *k.arguments), rows_whole, smem)
+    launches = [mapped]
+    if rows_whole:  # no map has other rows: the kernel writes these itself, and takes any map in its place
+        stored = (maps["a"], maps["b"], maps["a"], *k.arguments)
+        launches.append(replace(mapped, args=stored, when=f"not ({rows_whole})"))
+    if whole:
+        any_size = simt.tiled(region, f"{name}_any", naming, f"_ANY{suffix}")
+        piece.add_code(any_size.code)
+        piece.params += any_size.params
+        launches = [one.only(whole) for one in launches]
+        launches += [replace(launch, when=f"not ({whole})") for launch in any_size.launches]
+    piece.launches += launches
     return piece
 
 
