@@ -51,10 +51,8 @@ _TENSOR_CORES = Level(
     tensor_cores.sm80,
 )
 
-_WARP_GROUPS = Level(
-    "warp groups",
-    "TMA brings tiles to wgmma: one warp group copies, two multiply, blocks stay and go on to the next tile",
-    tensor_cores.sm90,
+_WARP_GROUPS = (
+    "TMA brings tiles to wgmma: one warp group copies, others multiply, blocks stay and go on to the next tile"
 )
 
 
@@ -98,7 +96,9 @@ def _of_halves(region: Region, target: Target, shares: int) -> list[Level]:
     copies = needs_packing(region)
     levels = [_TENSOR_CORES]
     if target.has_wgmma and tensor_cores.can_be_mapped(region, copies=copies):
-        levels.append(_WARP_GROUPS)
+        assert target.device is not None
+        write = partial(tensor_cores.sm90, sm_count=target.device.sm_count)
+        levels.append(Level("warp groups", _WARP_GROUPS, write))
     if shares > 1:
         levels.append(Level("split", _SPLIT, partial(split, shares=shares, write=tensor_cores.sm80)))
     if not copies:

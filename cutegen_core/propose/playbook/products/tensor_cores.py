@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 from cutegen_core.propose.playbook.kernels import MappedProduct, ProductKernel
 from cutegen_core.propose.playbook.naming import Naming
@@ -17,6 +18,8 @@ from cutegen_core.propose.playbook.writing import LaunchText, RegionText, Tensor
 OPERATION = {"float16": "SM80_16x8x16_F32F16F16F32_TN", "bfloat16": "SM80_16x8x16_F32BF16BF16F32_TN"}
 VECTOR, _FLOATS = 8, 4
 """Halves and floats of a vector."""
+_TILES = {(2, 256): 1.0, (2, 192): 0.75, (2, 128): 0.52, (1, 128): 0.31}
+"""Warp groups and columns of a tile -> its time, in that of the first (bf16 of 2048 x 4096 x 4096 on an H200)."""
 
 
 def sm80(region: Region, name: str, naming: Naming, suffix: str, split: str = "") -> RegionText:
@@ -106,11 +109,17 @@ def can_be_mapped(region: Region, *, copies: bool) -> bool:
     return reached and len(batch) <= 1 and region.stores[0].out.dtype == region.a.dtype
 
 
-def sm90(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
-    """Write the kernel of halves that TMA can bring; where these are no whole vectors, the tiled SIMT kernel runs."""
+def sm90(region: Region, name: str, naming: Naming, suffix: str, sm_count: int) -> RegionText:
+    """Write the kernel of halves that TMA can bring; where these are no whole vectors, the tiled SIMT kernel runs.
+
+    Args:
+        sm_count: of the device, which the default tile is for.
+    """
     piece, k = RegionText(suffix), MappedProduct(region, name, naming)
-    p = {"GROUPS": piece.param("GROUPS", 2, 1, 2), "BN": piece.param("BN", 256, 64, 128, 192, 256)}
-    p |= {"STAGES": piece.param("STAGES", 4, 2, 3, 4, 5, 6), "RASTER": piece.param("RASTER", 16, 4, 8, 16)}
+    groups, columns = _best_tile(region, sm_count)
+    p = {"GROUPS": piece.param("GROUPS", groups, 1, 2), "BN": piece.param("BN", columns, 64, 128, 192, 256)}
+    stages = 4 if columns > 128 else 6
+    p |= {"STAGES": piece.param("STAGES", stages, 2, 3, 4, 5, 6), "RASTER": piece.param("RASTER", 16, 4, 8, 16)}
     smem = f"{p['STAGES']} * (64 * {p['GROUPS']} + {p['BN']}) * 128 + {p['GROUPS']} * 16384 + 2048"
     piece.where += [f"{smem} <= smem_max", f"{p['GROUPS']} == 2 or {p['BN']} <= 128"]
     maps = {side: naming.fresh(f"{side}_map") for side in ("a", "b", "out")}
@@ -138,6 +147,18 @@ def sm90(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
         launches += [replace(launch, when=f"not ({whole})") for launch in any_size.launches]
     piece.launches += launches
     return piece
+
+
+def _best_tile(region: Region, sm_count: int) -> tuple[int, int]:
+    """Return warp groups and columns of the tile with which the traced workload takes the least time, wave by wave."""
+    *batch, rows, columns = (m.extent.size for m in region.outer)
+
+    def time_of(tile: tuple[int, int]) -> float:
+        groups, width = tile
+        tiles = prod(batch) * -(-rows // (64 * groups)) * -(-columns // width)
+        return -(-tiles // sm_count) * _TILES[tile]
+
+    return min(_TILES, key=time_of)
 
 
 def map_strides(access: TensorAccess, modes: Sequence[Mode]) -> tuple[str, ...]:
