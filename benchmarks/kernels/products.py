@@ -85,6 +85,16 @@ def _case(
     return ProductCase(name, forward, {k: code + dtype for k, code in drawn.items()}, numbers, sweep)
 
 
+def _sized(dtype: str, m: int, n: int, k: int) -> ProductCase:
+    """Return a linear layer without bias, all of whose foremost kernels are measured with their defaults."""
+    levels = ("3xTF32", "3xTF32 split") if dtype == "fp32" else ("tensor cores", "warp groups", "split")
+    cast = "" if dtype == "fp32" else ".bfloat16()"
+    return _case(
+        f"{dtype}-{m}-{n}-{k}", f"{m} {n} {k}", dict.fromkeys(levels, ({},)), cast,
+        forward="torch.matmul(a, b.T)", a="torch.randn(M, K)", b="torch.randn(N, K)",
+    )  # fmt: skip
+
+
 SQUARE, ODD = "4096 4096 4096", "8205 5921 2949"
 BOTH = {"multistage": SIMT[:3], "3xTF32": IN_THREE[:1]}
 ZEROS = {"multistage": SIMT[:1], "skipping": SIMT[:1], "3xTF32 skipping": IN_THREE[:1]}
@@ -112,6 +122,10 @@ CASES = (
     _case("fp32-large-k", "256 256 131072", {"split": ({},), "3xTF32 split": ({}, {"SPLITS": 32})}),
     _case("bf16-nt", SQUARE, {"warp groups": WARP_GROUPS[:2]}, ".bfloat16()", forward="torch.matmul(a, b.T)",
           a="torch.randn(M, K)", b="torch.randn(N, K)"),
+    *(_sized("fp32", *sizes) for sizes in ((512, 512, 1024), (1024, 1024, 1024), (768, 3072, 768), (128, 1000, 2048),
+                                           (64, 4096, 4096), (2048, 1000, 2048), (384, 384, 8192))),
+    *(_sized("bf16", *sizes) for sizes in ((16, 4096, 4096), (64, 11008, 4096), (256, 4096, 4096), (512, 4096, 4096),
+                                           (768, 3072, 768), (1536, 4096, 4096), (256, 256, 131072))),
 )  # fmt: skip
 TIMED_AS_THE_WORKBENCH_DOES = (("fp32", "3xTF32"), ("fp32", "multistage"), ("bf16", "warp groups"))
 

@@ -138,6 +138,46 @@ def test_the_menu_follows_types_sizes_and_device(
     assert [v.name for v in variants_of(case, shared, tmp_path, target)] == ["naive", "tiled", *names]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "level", "tile"),
+    [
+        ((4096, 4096, 4096), "3xTF32", {"BM": 128, "BN": 128}),
+        ((768, 3072, 768), "3xTF32", {"BM": 64, "BN": 64}),
+        ((2048, 1000, 2048), "3xTF32", {"BM": 128, "BN": 128}),
+        ((384, 384, 8192), "3xTF32 split", {"BM": 64, "BN": 64}),
+        ((1024, 1024, 4096), "3xTF32 split", {"BM": 128, "BN": 128, "SPLITS": 2}),
+    ],
+)
+def test_the_tile_is_one_that_fills_the_device(
+    sizes: tuple[int, int, int], level: str, tile: Mapping[str, int], shared: SharedTools, tmp_path: Path
+) -> None:
+    """Each is the fastest of those that were tried at this size on an H200."""
+    made = of("a @ b.T", sizes=dict(zip("MNK", sizes, strict=True)), **NT)
+    *_, last = right.variants_of(made, shared, tmp_path, Target(SM90))
+    assert last.name == level
+    assert tile.items() <= kernel_file.parse(last.source).defaults().items()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "names", "tile"),
+    [
+        ((8192, 8192, 8192), ["warp groups"], {"GROUPS": 2, "BN": 192}),
+        ((4096, 4096, 4096), ["warp groups"], {"GROUPS": 2, "BN": 256}),
+        ((1536, 4096, 4096), ["warp groups"], {"GROUPS": 2, "BN": 192}),
+        ((512, 4096, 4096), ["warp groups"], {"GROUPS": 2, "BN": 128}),
+        ((64, 11008, 4096), ["warp groups"], {"GROUPS": 1, "BN": 128}),
+        ((16, 4096, 4096), ["warp groups", "split"], {"GROUPS": 1, "BN": 128}),
+    ],
+)
+def test_the_tile_of_warp_groups_fills_the_device(
+    sizes: tuple[int, int, int], names: list[str], tile: Mapping[str, int], shared: SharedTools, tmp_path: Path
+) -> None:
+    made = of("a @ b.T", BRAIN, dict(zip("MNK", sizes, strict=True)), **NT)
+    found = {v.name: v.source for v in right.variants_of(made, shared, tmp_path, Target(SM90))}
+    assert list(found)[3:] == names
+    assert tile.items() <= kernel_file.parse(found["warp groups"]).defaults().items()
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("operand", ["x[None]", "x[None].expand(R, C)"], ids=["one", "repeated"])
 def test_rows_without_a_distance_of_their_own_are_reached(operand: str, shared: SharedTools, tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.products import simt, tensor_cores
+from cutegen_core.propose.playbook.products.fit import fit_in_three, fit_warp_groups, leaves_most_idle
 from cutegen_core.propose.playbook.products.marked import marked
 from cutegen_core.propose.playbook.products.packed import needs_packing, packed
 from cutegen_core.propose.playbook.products.split import split, wanted_shares
@@ -32,11 +33,9 @@ _MULTISTAGE = Level(
     simt.multistage,
 )
 
-_IN_THREE = Level(
-    "3xTF32",
+_IN_THREE = (
     "each float as two numbers that tensor cores multiply: three products by mma m16n8k8 from cp.async stages, summed"
-    " in float32, what is not finite summed again; tiles tunable",
-    tensor_cores.tf32_in_three,
+    " in float32, what is not finite summed again; tiles tunable"
 )
 
 _MARKED = "slices left out in which a tile of either operand is all zeros, as a kernel before it has marked"
@@ -59,14 +58,6 @@ _WARP_GROUPS = (
 _COPIES = "a kernel before it copies each operand as whole vectors"
 _SPLIT = "the long sum cut into shares for several blocks, which a second kernel adds up in one order, shares tunable"
 _Writer = Callable[..., RegionText]
-_SHARED: Mapping[str, tuple[tuple[str, str, _Writer], ...]] = {
-    "float32": (
-        ("split", _SPLIT, simt.multistage),
-        ("3xTF32 split", f"{_SPLIT}; three products on tensor cores", tensor_cores.tf32_in_three),
-    ),
-    "float64": (("split", _SPLIT, simt.multistage),),
-}
-"""By dtype: name, idea, and what writes the kernel of a share."""
 SM_COUNT = 108
 """Of the smallest device that products are cut for, where none is known."""
 
@@ -77,30 +68,44 @@ def menu(region: Region, target: Target) -> tuple[Level, ...]:
     assert region.b is not None
     types = {region.a.dtype, region.b.dtype}
     levels = [_NAIVE, _TILED]
-    shares = wanted_shares(region, target.device.sm_count if target.device else SM_COUNT)
+    sm_count = target.device.sm_count if target.device else SM_COUNT
     if types in ({"float32"}, {"float64"}):
         levels.append(_MULTISTAGE)
         if region.kept or region.has_zeros:
             return (*levels, *_WITHOUT_ZEROS[: 2 if types == {"float32"} else 1])
-        levels += [_IN_THREE] if types == {"float32"} and shares == 1 else []
+        levels += _shared(region, sm_count, simt.multistage)
+        levels += [_in_three(region, sm_count)] if types == {"float32"} else []
     elif types in ({"float16"}, {"bfloat16"}):
-        return (*levels, *_of_halves(region, target, shares))
-    if shares > 1 and types <= set(_SHARED):
-        writers = _SHARED[region.a.dtype]
-        levels += [Level(name, idea, partial(split, shares=shares, write=write)) for name, idea, write in writers]
+        levels += _of_halves(region, target, sm_count)
     return tuple(levels)
 
 
-def _of_halves(region: Region, target: Target, shares: int) -> list[Level]:
+def _shared(region: Region, sm_count: int, write: _Writer) -> list[Level]:
+    """Return the kernel whose sums are cut into shares, if that fills the device."""
+    shares = wanted_shares(region, sm_count)
+    return [Level("split", _SPLIT, partial(split, shares=shares, write=write))] if shares > 1 else []
+
+
+def _in_three(region: Region, sm_count: int) -> Level:
+    side, shares = fit_in_three(region, sm_count)
+    write = partial(tensor_cores.tf32_in_three, side=side)
+    if shares == 1:
+        return Level("3xTF32", _IN_THREE, write)
+    return Level(
+        "3xTF32 split", f"{_SPLIT}; three products on tensor cores", partial(split, shares=shares, write=write)
+    )
+
+
+def _of_halves(region: Region, target: Target, sm_count: int) -> list[Level]:
     """Return the kernels on tensor cores; they multiply copies where the traced operands are no whole vectors."""
     copies = needs_packing(region)
     levels = [_TENSOR_CORES]
-    if target.has_wgmma and tensor_cores.can_be_mapped(region, copies=copies):
-        assert target.device is not None
-        write = partial(tensor_cores.sm90, sm_count=target.device.sm_count)
+    mapped = target.has_wgmma and tensor_cores.can_be_mapped(region, copies=copies)
+    if mapped:
+        write = partial(tensor_cores.sm90, tile=fit_warp_groups(region, sm_count))
         levels.append(Level("warp groups", _WARP_GROUPS, write))
-    if shares > 1:
-        levels.append(Level("split", _SPLIT, partial(split, shares=shares, write=tensor_cores.sm80)))
+    if not mapped or leaves_most_idle(region, sm_count):
+        levels += _shared(region, sm_count, tensor_cores.sm80)
     if not copies:
         return levels
     return [replace(one, idea=f"{one.idea}; {_COPIES}", write=partial(packed, write=one.write)) for one in levels]

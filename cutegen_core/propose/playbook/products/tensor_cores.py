@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import prod
 
 from cutegen_core.propose.playbook.kernels import MappedProduct, ProductKernel
 from cutegen_core.propose.playbook.naming import Naming
@@ -18,8 +17,6 @@ from cutegen_core.propose.playbook.writing import LaunchText, RegionText, Tensor
 OPERATION = {"float16": "SM80_16x8x16_F32F16F16F32_TN", "bfloat16": "SM80_16x8x16_F32BF16BF16F32_TN"}
 VECTOR, _FLOATS = 8, 4
 """Halves and floats of a vector."""
-_TILES = {(2, 256): 1.0, (2, 192): 0.75, (2, 128): 0.52, (1, 128): 0.31}
-"""Warp groups and columns of a tile -> its time, in that of the first (bf16 of 2048 x 4096 x 4096 on an H200)."""
 
 
 def sm80(region: Region, name: str, naming: Naming, suffix: str, split: str = "") -> RegionText:
@@ -35,11 +32,15 @@ def sm80(region: Region, name: str, naming: Naming, suffix: str, split: str = ""
 
 
 def tf32_in_three(
-    region: Region, name: str, naming: Naming, suffix: str, split: str = "", marks: str = ""
+    region: Region, name: str, naming: Naming, suffix: str, split: str = "", marks: str = "", side: int = 128
 ) -> RegionText:
-    """Write the kernel of float32: each number is two of tensor-core precision; infinities and NaN stay."""
+    """Write the kernel of float32: each number is two of tensor-core precision; infinities and NaN stay.
+
+    Args:
+        side: rows and columns of the default tile, where the product is no smaller.
+    """
     piece, k = RegionText(suffix), _counted(region, name, naming, split)
-    p = _tile_params(piece, region, 32, (64, 128), most_across=4)
+    p = _tile_params(piece, region, 32, (64, 128), most_across=4, side=side)
     p["RASTER"] = piece.param("RASTER", *RASTERS)
     piece.code = render("product_3xtf32.cu.j2", k=k, p=p, split=split, marks=marks)
     piece.where.append(f"{p['BM']} * {p['BN']} <= 64 * {_threads(p)}")
@@ -49,11 +50,12 @@ def tf32_in_three(
 
 
 def _tile_params(
-    piece: RegionText, region: Region, terms: int, across: Sequence[int], *, most_across: int
+    piece: RegionText, region: Region, terms: int, across: Sequence[int], *, most_across: int, side: int = 128
 ) -> dict[str, str]:
     """Add the parameters of a tile, and of the warps that share it; a short side has a tile that just holds it."""
-    rows, columns = (_tile(mode) for mode in region.outer[-2:])
-    warps_down = 4 if (rows, columns) == (128, 32) else max(1, rows // 64)
+    rows, columns = (min(side, _tile(mode)) for mode in region.outer[-2:])
+    # Two warps down a small tile: a quarter of it each, so that four of them are on a multiprocessor.
+    warps_down = 4 if (rows, columns) == (128, 32) else 2 if side == 64 else max(1, rows // 64)
     return {
         "BM": piece.param("BM", rows, *sorted({rows, 64, 128})),
         "BN": piece.param("BN", columns, *sorted({columns, *across})),
@@ -109,14 +111,14 @@ def can_be_mapped(region: Region, *, copies: bool) -> bool:
     return reached and len(batch) <= 1 and region.stores[0].out.dtype == region.a.dtype
 
 
-def sm90(region: Region, name: str, naming: Naming, suffix: str, sm_count: int) -> RegionText:
+def sm90(region: Region, name: str, naming: Naming, suffix: str, tile: tuple[int, int] = (2, 256)) -> RegionText:
     """Write the kernel of halves that TMA can bring; where these are no whole vectors, the tiled SIMT kernel runs.
 
     Args:
-        sm_count: of the device, which the default tile is for.
+        tile: warp groups and columns of the default tile.
     """
     piece, k = RegionText(suffix), MappedProduct(region, name, naming)
-    groups, columns = _best_tile(region, sm_count)
+    groups, columns = tile
     p = {"GROUPS": piece.param("GROUPS", groups, 1, 2), "BN": piece.param("BN", columns, 64, 128, 192, 256)}
     stages = 4 if columns > 128 else 6
     p |= {"STAGES": piece.param("STAGES", stages, 2, 3, 4, 5, 6), "RASTER": piece.param("RASTER", 16, 4, 8, 16)}
@@ -147,18 +149,6 @@ def sm90(region: Region, name: str, naming: Naming, suffix: str, sm_count: int) 
         launches += [replace(launch, when=f"not ({whole})") for launch in any_size.launches]
     piece.launches += launches
     return piece
-
-
-def _best_tile(region: Region, sm_count: int) -> tuple[int, int]:
-    """Return warp groups and columns of the tile with which the traced workload takes the least time, wave by wave."""
-    *batch, rows, columns = (m.extent.size for m in region.outer)
-
-    def time_of(tile: tuple[int, int]) -> float:
-        groups, width = tile
-        tiles = prod(batch) * -(-rows // (64 * groups)) * -(-columns // width)
-        return -(-tiles // sm_count) * _TILES[tile]
-
-    return min(_TILES, key=time_of)
 
 
 def map_strides(access: TensorAccess, modes: Sequence[Mode]) -> tuple[str, ...]:
