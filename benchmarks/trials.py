@@ -31,7 +31,7 @@ def playbook_kernel(evaluator: Evaluator, level: str = "") -> str:
     """Return the playbook's kernel of a level for the problem, or its last one: a real kernel of its class."""
     problem, reference = evaluator.problem, evaluator.reference
     workload = problem.with_role(WorkloadRole.BENCHMARK)[0]
-    target = playbook.Target(evaluator.device, problem.allow)
+    target = playbook.Target.of(evaluator.device, problem)
     variants = playbook.propose(reference.graph(workload), reference.signature(workload), problem.name, target)
     return next(v.source for v in reversed(variants) if level in ("", v.name))
 

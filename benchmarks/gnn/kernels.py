@@ -146,7 +146,7 @@ class GatherBench:
         """Return the choices by their names, such as "packed UNROLL=2"."""
         workload = problem.workloads[0]
         graph, signature = reference.graph(workload), reference.signature(workload)
-        target = playbook.Target(choose_device(), allow=problem.allow)
+        target = playbook.Target.of(choose_device(), problem)
         texts = {
             " ".join([variant.name, *(f"{name}={value}" for name, value in params.items())]): _with(variant, params)
             for variant in playbook.propose(graph, signature, problem.name, target)

@@ -139,7 +139,7 @@ def _verdict(problem: Problem, executor: ExecutorKind, store: Store, tools: Tool
     evaluator = open_evaluator(store, tools, problem, executor, timed=False)
     reference, (own, *others) = evaluator.reference, problem.workloads
     variants = playbook.propose(
-        reference.graph(own), reference.signature(own), "drawn", playbook.Target(evaluator.device, problem.allow),
+        reference.graph(own), reference.signature(own), "drawn", playbook.Target.of(evaluator.device, problem),
         others=[(reference.graph(other), reference.signature(other)) for other in others],
     )  # fmt: skip
     trial = evaluator.evaluate(Candidate(variants[-1].source, Author.PERSON), seed=randbits(31))

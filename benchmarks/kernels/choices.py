@@ -108,7 +108,7 @@ class KernelMaker:
         reference = Reference(case.problem, self.folder, worker=self._worker)
         own = case.problem.workloads[0]
         graph, signature = reference.graph(own), reference.signature(own)
-        for variant in playbook.propose(graph, signature, case.name, playbook.Target(self.device)):
+        for variant in playbook.propose(graph, signature, case.name, playbook.Target.of(self.device, case.problem)):
             file = kernel_file.parse(variant.source)
             known = {p.name for p in file.params}
             for params in case.sweep.get(variant.name, ()):

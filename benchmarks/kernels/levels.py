@@ -96,7 +96,7 @@ class LevelKernelMaker(KernelMaker):
         own = case.problem.workloads[0]
         try:
             graph, signature = reference.graph(own), reference.signature(own)
-            last = playbook.propose(graph, signature, case.name, playbook.Target(self.device))[-1]
+            last = playbook.propose(graph, signature, case.name, playbook.Target.of(self.device, case.problem))[-1]
             file = kernel_file.parse(last.source)
             plan = file.plan(signature, self.device, file.defaults())
         except (playbook.NotInPlaybook, CutegenError) as reason:

@@ -281,7 +281,7 @@ class LastKernelMaker(KernelMaker):
         own = case.problem.workloads[0]
         graph, signature = reference.graph(own), reference.signature(own)
         try:
-            last = playbook.propose(graph, signature, case.name, playbook.Target(self.device))[-1]
+            last = playbook.propose(graph, signature, case.name, playbook.Target.of(self.device, case.problem))[-1]
         except playbook.NotInPlaybook as reason:
             print(f"{case.name}: {reason}", flush=True)
             return

@@ -122,7 +122,7 @@ class Bench:
         evaluator, problem = self.evaluator(name), self.problems[name]
         workload = problem.with_role(WorkloadRole.BENCHMARK)[0]
         try:
-            target = playbook.Target(evaluator.device, problem.allow)
+            target = playbook.Target.of(evaluator.device, problem)
             return playbook.propose(evaluator.graph(workload), evaluator.signature(workload), name, target)
         except playbook.NotInPlaybook as reason:
             print(f"{name}: {reason}", flush=True)

@@ -145,7 +145,7 @@ def measure(name: str, variant: str, most_points: int) -> dict[str, Any]:
         evaluator = Evaluator(problem, reference, executor, compiler, device, content_key, timer)
         workload = problem.with_role(WorkloadRole.BENCHMARK)[0]
         graph, signature = reference.graph(workload), reference.signature(workload)
-        written = playbook.propose(graph, signature, problem.name, playbook.Target(device, problem.allow))
+        written = playbook.propose(graph, signature, problem.name, playbook.Target.of(device, problem))
         return compare(evaluator, narrow(next(v.source for v in written if v.name == variant), most_points))
 
 

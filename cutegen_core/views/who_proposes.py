@@ -46,5 +46,5 @@ def _covered(reference: Reference) -> Coverage:
     problem = reference.problem
     timed = problem.with_role(WorkloadRole.BENCHMARK) or problem.workloads[-1:]
     traced = [(reference.graph(w), reference.signature(w)) for w in problem.workloads if w not in timed]
-    target = Target(choose_device(), problem.allow)
+    target = Target.of(choose_device(), problem)
     return cover(reference.graph(timed[-1]), reference.signature(timed[-1]), target, traced)

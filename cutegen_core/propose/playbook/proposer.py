@@ -50,7 +50,7 @@ class PlaybookProposer:
 
 def kernels_for(request: ProposalRequest) -> tuple[Variant, ...]:
     """Return the playbook's kernels for a request's device and problem; raise NotInPlaybook."""
-    target = Target(request.device, request.problem.allow)
+    target = Target.of(request.device, request.problem)
     try:
         return propose(request.graph, request.signature, request.problem.name, target, request.others)
     except NotInPlaybook:

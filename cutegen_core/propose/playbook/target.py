@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from cutegen_core.kernel.plan_limits import most_cluster
 from cutegen_core.machine.device import Device
+from cutegen_core.records.problem import Problem, WorkloadRole
 
 _FIRST_WITH_CLUSTERS = 90
 _CLUSTERS = (1, 2, 4, 8, 16)
@@ -20,10 +21,17 @@ class Target:
     Attributes:
         allow: words of the problem's ALLOW: "fast_math" has approximate intrinsics in the last kernel, "tf32" allows
             products of that precision, "finite_math" splits of numbers that have no infinities.
+        one_size: only the traced workload is timed; at others kernels need not be fast.
     """
 
     device: Device | None = None
     allow: Collection[str] = ()
+    one_size: bool = False
+
+    @classmethod
+    def of(cls, device: Device | None, problem: Problem) -> Target:
+        """Return the target of a problem's kernels."""
+        return cls(device, problem.allow, one_size=len(problem.with_role(WorkloadRole.BENCHMARK)) == 1)
 
     @property
     def has_wgmma(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
@@ -136,6 +137,44 @@ def test_the_menu_follows_types_sizes_and_device(
     case: str, target: Target, names: list[str], shared: SharedTools, tmp_path: Path
 ) -> None:
     assert [v.name for v in variants_of(case, shared, tmp_path, target)] == ["naive", "tiled", *names]
+
+
+ONE_SIZE = [
+    ("plain", ["multistage", "3xTF32"], 1), ("long", ["split", "3xTF32 split"], 2), ("upper", ["3xTF32 skipping"], 2),
+    ("halves", ["tensor cores", "warp groups"], 1), ("double", ["multistage"], 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("case", "levels", "launched"), ONE_SIZE)
+def test_timed_at_one_size_other_sizes_take_the_naive_kernel(
+    case: str, levels: list[str], launched: int, shared: SharedTools, tmp_path: Path
+) -> None:
+    """Nothing is compiled for sizes that are not timed, but the naive kernel, which runs alone there."""
+    made, target = CASES[case], Target(SM90, one_size=True)
+    reference, (_, *others) = shared.reference(made, tmp_path), made.workloads
+    found = {v.name: kernel_file.parse(v.source) for v in right.variants_of(made, shared, tmp_path, target)}
+    for level in levels:
+        kernel = found[level]
+        first, *rest = (kernel.plan(reference.signature(w), SM90, kernel.defaults()).launches for w in made.workloads)
+        assert len(first) == launched
+        assert [[one.kernel.split("<")[0][-4:] for one in launches] for launches in rest] == [["_any"]] * len(rest)
+        assert len(kernel.launches) == launched + 1
+    variants = [v for v in right.variants_of(made, shared, tmp_path, target) if v.name == levels[0]]
+    assert_right(made, variants, others, shared, tmp_path)
+
+
+def test_timed_at_one_odd_size_no_kernel_is_for_vectors(shared: SharedTools, tmp_path: Path) -> None:
+    made = of("a @ b", sizes={"M": 1021, "N": 1019, "K": 77}, **NN)
+    for variant in right.variants_of(made, shared, tmp_path, Target(SM90, one_size=True)):
+        (launch,) = kernel_file.parse(variant.source).launches
+        assert launch.when is None, variant.name
+
+
+def test_a_problem_timed_at_two_sizes_has_fast_kernels_for_both() -> None:
+    made = problem("a @ b", LARGE, RAGGED, **NN)
+    assert Target.of(SM90, made).one_size
+    more = replace(made, workloads=(*made.workloads, Workload("second", WorkloadRole.BENCHMARK, RAGGED)))
+    assert not Target.of(SM90, more).one_size
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.products import simt, tensor_cores
 from cutegen_core.propose.playbook.products.fit import fit_in_three, fit_warp_groups, leaves_most_idle
 from cutegen_core.propose.playbook.products.marked import marked
+from cutegen_core.propose.playbook.products.one_size import for_one_size
 from cutegen_core.propose.playbook.products.packed import needs_packing, packed
 from cutegen_core.propose.playbook.products.split import split, wanted_shares
 from cutegen_core.propose.playbook.regions import Region
@@ -66,18 +67,19 @@ def menu(region: Region, target: Target) -> tuple[Level, ...]:
     """Return the kernels of a product, simplest first."""
     assert region.a is not None
     assert region.b is not None
-    types = {region.a.dtype, region.b.dtype}
-    levels = [_NAIVE, _TILED]
+    types, levels = {region.a.dtype, region.b.dtype}, list[Level]()
     sm_count = target.device.sm_count if target.device else SM_COUNT
     if types in ({"float32"}, {"float64"}):
         levels.append(_MULTISTAGE)
         if region.kept or region.has_zeros:
-            return (*levels, *_WITHOUT_ZEROS[: 2 if types == {"float32"} else 1])
-        levels += _shared(region, sm_count, simt.multistage)
-        levels += [_in_three(region, sm_count)] if types == {"float32"} else []
+            levels += _WITHOUT_ZEROS[: 2 if types == {"float32"} else 1]
+        else:
+            levels += _shared(region, sm_count, simt.multistage)
+            levels += [_in_three(region, sm_count)] if types == {"float32"} else []
+        levels = list(map(for_one_size, levels)) if target.one_size else levels
     elif types in ({"float16"}, {"bfloat16"}):
         levels += _of_halves(region, target, sm_count)
-    return tuple(levels)
+    return (_NAIVE, _TILED, *levels)
 
 
 def _shared(region: Region, sm_count: int, write: _Writer) -> list[Level]:
@@ -99,13 +101,15 @@ def _in_three(region: Region, sm_count: int) -> Level:
 def _of_halves(region: Region, target: Target, sm_count: int) -> list[Level]:
     """Return the kernels on tensor cores; they multiply copies where the traced operands are no whole vectors."""
     copies = needs_packing(region)
-    levels = [_TENSOR_CORES]
     mapped = target.has_wgmma and tensor_cores.can_be_mapped(region, copies=copies)
-    if mapped:
-        write = partial(tensor_cores.sm90, tile=fit_warp_groups(region, sm_count))
-        levels.append(Level("warp groups", _WARP_GROUPS, write))
+    levels = [_TENSOR_CORES]
     if not mapped or leaves_most_idle(region, sm_count):
         levels += _shared(region, sm_count, tensor_cores.sm80)
+    levels = list(map(for_one_size, levels)) if target.one_size else levels
+    if mapped:
+        others = simt.naive if target.one_size else simt.tiled
+        write = partial(tensor_cores.sm90, tile=fit_warp_groups(region, sm_count), others=others)
+        levels.insert(1, Level("warp groups", _WARP_GROUPS, write))
     if not copies:
         return levels
     return [replace(one, idea=f"{one.idea}; {_COPIES}", write=partial(packed, write=one.write)) for one in levels]

@@ -5,13 +5,12 @@ TMA and cp.async bring whole, aligned vectors. Where operands come element by el
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from cutegen_core.propose.playbook.kernels import operand_walks
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import NO_MODES, VECTOR_BYTES, Parameters, layout_of
-from cutegen_core.propose.playbook.products.simt import all_of
+from cutegen_core.propose.playbook.products.simt import WriteProduct, all_of
 from cutegen_core.propose.playbook.regions import Mode, Region
 from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.values import ELEMENT, ONE, Extent, computed, product
@@ -19,7 +18,6 @@ from cutegen_core.propose.playbook.writing import LaunchText, RegionText, Scratc
 from cutegen_core.records.problem import ITEMSIZE
 
 _THREADS = 256
-WriteProduct = Callable[[Region, str, Naming, str], RegionText]
 
 
 def needs_packing(region: Region) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from cutegen_core.propose.playbook.kernels import ProductKernel
 from cutegen_core.propose.playbook.naming import Naming
@@ -11,6 +11,7 @@ from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.writing import RegionText, render
 from cutegen_core.records.problem import ITEMSIZE
 
+WriteProduct = Callable[[Region, str, Naming, str], RegionText]
 RASTERS = (8, 1, 4, 8, 16)
 """Tile rows that blocks which run together work on: the default, then what is tried."""
 

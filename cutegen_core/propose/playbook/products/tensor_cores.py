@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from cutegen_core.propose.playbook.kernels import MappedProduct, ProductKernel
 from cutegen_core.propose.playbook.naming import Naming
-from cutegen_core.propose.playbook.products import simt
-from cutegen_core.propose.playbook.products.simt import RASTERS, grid_of
+from cutegen_core.propose.playbook.products.simt import RASTERS, WriteProduct, grid_of
 from cutegen_core.propose.playbook.regions import Mode, Region
 from cutegen_core.propose.playbook.terms import TensorAccess
 from cutegen_core.propose.playbook.values import ELEMENT
@@ -111,11 +110,14 @@ def can_be_mapped(region: Region, *, copies: bool) -> bool:
     return reached and len(batch) <= 1 and region.stores[0].out.dtype == region.a.dtype
 
 
-def sm90(region: Region, name: str, naming: Naming, suffix: str, tile: tuple[int, int] = (2, 256)) -> RegionText:
-    """Write the kernel of halves that TMA can bring; where these are no whole vectors, the tiled SIMT kernel runs.
+def sm90(
+    region: Region, name: str, naming: Naming, suffix: str, tile: tuple[int, int], others: WriteProduct
+) -> RegionText:
+    """Write the kernel of halves that TMA can bring.
 
     Args:
         tile: warp groups and columns of the default tile.
+        others: writes the kernel for halves that are no whole vectors.
     """
     piece, k = RegionText(suffix), MappedProduct(region, name, naming)
     groups, columns = tile
@@ -142,7 +144,7 @@ def sm90(region: Region, name: str, naming: Naming, suffix: str, tile: tuple[int
         stored = (maps["a"], maps["b"], maps["a"], *k.arguments)
         launches.append(replace(mapped, args=stored, when=f"not ({rows_whole})"))
     if whole:
-        any_size = simt.tiled(region, f"{name}_any", naming, f"_ANY{suffix}")
+        any_size = others(region, f"{name}_any", naming, f"_ANY{suffix}")
         piece.add_code(any_size.code)
         piece.params += any_size.params
         launches = [one.only(whole) for one in launches]
