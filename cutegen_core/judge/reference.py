@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,6 +37,8 @@ from cutegen_core.records.trial import Comparison, Mismatch
 
 _UNTRACED = frozenset({"inputs", "compare"})
 """Requests that need no fake tensors: a worker that gets no other never imports what these need."""
+_LONG_GRAPH = 1 << 18
+"""Characters of a graph that is not sent with each request."""
 # The worker enforces the time limit itself; the client kills it only if it does not answer at all.
 _GRACE_SECONDS = 10.0
 
@@ -79,6 +82,7 @@ class Reference:
         self._ladders: dict[str, tuple[tuple[SizedRun, ...], ...]] = {}
         self._digests: dict[tuple[str, int], str] = {}
         self._places: dict[str, Mapping[str, Mapping[str, int]]] = {}
+        self._traced: dict[str, Message] = {}
         self._facts: Mapping[str, InputFacts] | None = None
         self._owned = worker is None
         self._worker = worker or start_worker(self.scratch, self._limits)
@@ -122,7 +126,7 @@ class Reference:
         """
         folder, inputs = self.scratch / f"{workload.name}-{seed}", self.signature(workload).inputs
         folder.mkdir(exist_ok=True)
-        asked = _drawing(workload, seed, derived=derived) | {
+        asked = self._drawing(workload, seed, derived=derived) | {
             "folder": str(folder),
             "specs": [asdict(spec) for spec in inputs],
         }
@@ -148,7 +152,7 @@ class Reference:
         judged = [asdict(spec) | {"path": str(path)} | self._tolerance(spec, workload)
                   for spec, path in outputs.items()]  # fmt: skip
         digest = self._digests.get((workload.name, seed), "")
-        asked = _drawing(workload, seed, derived=derived) | {"outputs": judged, "poison": poison, "digest": digest}
+        asked = self._drawing(workload, seed, derived=derived) | {"outputs": judged, "poison": poison, "digest": digest}
         return self._ask("compare", source, _comparisons, **asked)
 
     def lint(self, workload: Workload) -> LintRun:
@@ -234,6 +238,22 @@ class Reference:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _drawing(self, workload: Workload, seed: int, *, derived: bool) -> Message:
+        drawing = {"values": workload.values.value, "seed": seed, "derived": derived}
+        return drawing | (self._traced_of(workload) if derived else {})
+
+    def _traced_of(self, workload: Workload) -> Message:
+        """Return what the file's process said of its graph, from which derived values are drawn: so that a fresh one
+        need not trace, which takes it a second. A long graph it traces again."""
+        source = self.source(workload)
+        if source not in self._traced:
+            with suppress(ProblemError):  # who needs it is told when it traces
+                self.graph(workload)
+            kept = kept_answers.load(self._about("graph", source))
+            is_short = kept is not None and len(str(kept)) <= _LONG_GRAPH
+            self._traced[source] = {"traced": kept} if is_short else {}
+        return self._traced[source]
+
     def _tolerance(self, output: TensorSpec, workload: Workload) -> Message:
         return asdict(self.problem.tolerance_for(output.dtype, output.name, workload))
 
@@ -247,9 +267,10 @@ class Reference:
             )
 
     def _ask(self, operation: str, source: str, read: Callable[[Message], T], **more: Any) -> T:  # noqa: ANN401 - JSON
-        about = {"source": source, "origin": self.problem.origin, "file": self._file}
-        payload = {"operation": operation, **about, **more}
-        return ask_about_file(self._worker, payload, self._limits.seconds, read)
+        return ask_about_file(self._worker, self._about(operation, source) | more, self._limits.seconds, read)
+
+    def _about(self, operation: str, source: str) -> Message:
+        return {"operation": operation, "source": source, "origin": self.problem.origin, "file": self._file}
 
 
 def file_key(problem: Problem) -> str:
@@ -304,10 +325,6 @@ def ask(worker: Worker, payload: Message, seconds: float) -> Message:
     if "machine" in answer:
         raise MachineError(reference_answers.text(answer["machine"]))
     return answer
-
-
-def _drawing(workload: Workload, seed: int, *, derived: bool) -> Message:
-    return {"values": workload.values.value, "seed": seed, "derived": derived}
 
 
 def _digest(answer: Message) -> str:

@@ -1,5 +1,8 @@
 """What a file has said about itself is kept; what is drawn or compared, or cannot be used, never is."""
 
+import struct
+from dataclasses import replace
+
 import pytest
 
 from cutegen_core.judge import kept_answers
@@ -8,7 +11,7 @@ from cutegen_core.judge.kept_answers import load, save
 from cutegen_core.judge.reference import Reference, ask_about_file
 from cutegen_core.machine import forking
 from cutegen_core.records.errors import ProblemError
-from cutegen_core.records.problem import Problem, Workload, WorkloadRole
+from cutegen_core.records.problem import Problem, Values, Workload, WorkloadRole
 from tests.judge.conftest import OPERATIONS
 
 SMALL = Workload("small", WorkloadRole.EMULATOR)
@@ -113,3 +116,21 @@ def test_a_worker_that_drew_values_first_answers_what_needs_fake_tensors(monkeyp
     with Reference(Problem("p", "p", SOURCE, "/p.py", (SMALL,)), tmp_path) as reference:
         assert reference.signature(SMALL).inputs[0].shape == (3, 5)
     server.close()
+
+
+def test_values_are_drawn_by_a_kept_graph_without_tracing_again(tmp_path):
+    """The threshold 0.625 is among the values, as the graph says."""
+    source = SOURCE.replace("torch.relu(x)", "torch.where(x > 0.625, x, -x)")
+    problem = Problem("p", "p", source, "/p.py", (SMALL,))
+    exact = replace(SMALL, name="exact", values=Values.EXACT)
+    drawn = []
+    for other in ("0.625", "0.375"):
+        with Reference(problem, tmp_path / other) as reference:
+            reference.graph(SMALL)
+            for path in (path for path in tmp_path.rglob("*") if path.is_file() and b'"graph"' in path.read_bytes()):
+                path.write_bytes(path.read_bytes().replace(b"0.625", other.encode()))
+        with Reference(problem, tmp_path / f"{other} again") as reference:
+            (file,) = reference.write_inputs(exact, 3, derived=True).values()
+            drawn.append({x for (x,) in struct.iter_unpack("f", file.read_bytes())})
+    assert [0.625 in each for each in drawn] == [True, False]
+    assert [0.375 in each for each in drawn] == [False, True]

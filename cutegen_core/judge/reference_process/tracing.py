@@ -243,9 +243,19 @@ def adds_up_products(source: str, origin: str) -> bool:
     return any(operations.traits(node).flow in operations.PRODUCTS for node in trace(source, origin).nodes)
 
 
+_remembered: dict[tuple[str, str], Graph] = {}
+
+
+def remember(source: str, origin: str, graph: Graph) -> None:
+    """Take a graph as that of a reference, which an earlier process has traced."""
+    _remembered[source, origin] = graph
+
+
 @functools.lru_cache(maxsize=8)
 def trace(source: str, origin: str) -> Graph:
-    """Trace a reference; return a graph without nodes but with the reason if tracing fails."""
+    """Trace a reference, unless its graph is known; return one without nodes but with the reason if tracing fails."""
+    if (known := _remembered.get((source, origin))) is not None:
+        return known
     try:
         return _trace(source, origin, pre_dispatch=True)
     except _TransformedError:
