@@ -16,7 +16,7 @@ from cutegen_core.propose.playbook.writing import LaunchText, Level, RegionText
 
 
 def for_one_size(level: Level) -> Level:
-    """Return the level with the kernel of the traced size, and the naive one for sizes that this is not for."""
+    """Return the level with the kernel for operands as at the traced size, and the naive one for all others."""
 
     def write(region: Region, name: str, naming: Naming, suffix: str) -> RegionText:
         piece = level.write(region, name, naming, suffix)
