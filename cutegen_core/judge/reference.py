@@ -37,8 +37,8 @@ from cutegen_core.records.trial import Comparison, Mismatch
 
 _UNTRACED = frozenset({"inputs", "compare"})
 """Requests that need no fake tensors: a worker that gets no other never imports what these need."""
-_LONG_GRAPH = 1 << 18
-"""Characters of a graph that is not sent with each request."""
+_LONG_GRAPH = 1000
+"""Nodes of a graph that is not sent with each request."""
 # The worker enforces the time limit itself; the client kills it only if it does not answer at all.
 _GRACE_SECONDS = 10.0
 
@@ -247,11 +247,11 @@ class Reference:
         need not trace, which takes it a second. A long graph it traces again."""
         source = self.source(workload)
         if source not in self._traced:
+            self._traced[source] = {}
             with suppress(ProblemError):  # who needs it is told when it traces
-                self.graph(workload)
-            kept = kept_answers.load(self._about("graph", source))
-            is_short = kept is not None and len(str(kept)) <= _LONG_GRAPH
-            self._traced[source] = {"traced": kept} if is_short else {}
+                graph = self.graph(workload)
+                if len(graph.nodes) <= _LONG_GRAPH:
+                    self._traced[source] = {"traced": {"graph": asdict(graph)}}
         return self._traced[source]
 
     def _tolerance(self, output: TensorSpec, workload: Workload) -> Message:
@@ -267,10 +267,9 @@ class Reference:
             )
 
     def _ask(self, operation: str, source: str, read: Callable[[Message], T], **more: Any) -> T:  # noqa: ANN401 - JSON
-        return ask_about_file(self._worker, self._about(operation, source) | more, self._limits.seconds, read)
-
-    def _about(self, operation: str, source: str) -> Message:
-        return {"operation": operation, "source": source, "origin": self.problem.origin, "file": self._file}
+        about = {"source": source, "origin": self.problem.origin, "file": self._file}
+        payload = {"operation": operation, **about, **more}
+        return ask_about_file(self._worker, payload, self._limits.seconds, read)
 
 
 def file_key(problem: Problem) -> str:

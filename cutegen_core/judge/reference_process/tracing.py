@@ -246,9 +246,10 @@ def adds_up_products(source: str, origin: str) -> bool:
 _remembered: dict[tuple[str, str], Graph] = {}
 
 
-def remember(source: str, origin: str, graph: Graph) -> None:
-    """Take a graph as that of a reference, which an earlier process has traced."""
-    _remembered[source, origin] = graph
+def remember(source: str, origin: str, read: Callable[[], Graph]) -> None:
+    """Take what is read as the graph of a reference, which an earlier process has traced; it is read once."""
+    if (source, origin) not in _remembered:
+        _remembered[source, origin] = read()
 
 
 @functools.lru_cache(maxsize=8)

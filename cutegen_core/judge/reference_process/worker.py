@@ -44,6 +44,7 @@ from cutegen_core.judge.reference_process.loading.live import Live, describe, dt
 from cutegen_core.judge.reference_process.modes.checks import past_checks
 from cutegen_core.machine.worker import Message
 from cutegen_core.records.errors import ProblemError
+from cutegen_core.records.graph import Graph
 from cutegen_core.records.problem import Signature, Tolerance, Values
 
 _KEPT = 4
@@ -84,8 +85,7 @@ class ReferenceHandler:
         """Answer one request; a fault of the file or of the machine is also an answer."""
         try:
             if "traced" in request:
-                graph = reference_answers.read_answer(request["traced"], request["origin"], reference_answers.graph)
-                tracing.remember(request["source"], request["origin"], graph)
+                tracing.remember(request["source"], request["origin"], lambda: _read_graph(request))
             answer: FileReply = getattr(self, f"_{request['operation']}")(request)
             return answer
         except ProblemError as error:
@@ -163,6 +163,10 @@ class ReferenceHandler:
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
         return self._kept[key]
+
+
+def _read_graph(request: Message) -> Graph:
+    return reference_answers.read_answer(request["traced"], request["origin"], reference_answers.graph)
 
 
 def trace_signature(source: str, origin: str) -> Signature:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.parameters import NO_MODES, VECTOR_BYTES, Parameters, TensorText, layout_of
@@ -230,28 +231,40 @@ class ProductKernel(RegionKernel):
 
         Operands of which nothing is contiguous (every second column) are only copied one by one.
         """
-        if any(walked.stride(access).text != "1" for access, walked, _ in operand_walks(self.region)):
+        if not all(operand.contiguous for operand in operands_of(self.region)):
             return ((1, ""),)
         whole = self.aligned(width)
         return ((width, whole), (1, f"not ({whole})")) if whole else ((width, ""),)
 
     def aligned(self, width: int) -> str:
         """Return the condition of the plan under which operands are whole, aligned vectors of `width`; "" if always."""
-        texts: list[str] = []
-        for access, walked, others in operand_walks(self.region):
-            steps = (walked.extent, access.offset, *(m.stride(access) for m in others))
-            texts += [] if access.whole else [step.text for step in steps]
-        return self.multiples(width, texts)
+        operands = [operand for operand in operands_of(self.region) if not operand.access.whole]
+        return self.multiples(width, [step.text for operand in operands for step in operand.steps])
 
 
-def operand_walks(region: Region) -> Iterator[tuple[TensorAccess, Mode, list[Mode]]]:
-    """Yield both operands of a product, each with the dimension that vectors lie along, and its other ones."""
+class ProductOperand(NamedTuple):
+    """An operand of a product.
+
+    Attributes:
+        contiguous: elements along the dimension that vectors lie along are neighbours in memory.
+        steps: what must be multiples of a vector where its vectors are whole and aligned.
+    """
+
+    access: TensorAccess
+    contiguous: bool
+    steps: tuple[Extent, ...]
+
+
+def operands_of(region: Region) -> Iterator[ProductOperand]:
+    """Yield both operands of a product."""
     *batch, rows, columns = region.outer
     (inner,) = region.reduced
     for access, side in ((region.a, rows), (region.b, columns)):
         assert access is not None
         walked = side if is_fast(side, inner, access) else inner
-        yield access, walked, [m for m in (*batch, side, inner) if m is not walked]
+        strides = (m.stride(access) for m in (*batch, side, inner) if m is not walked)
+        contiguous = walked.stride(access).text == "1"
+        yield ProductOperand(access, contiguous, (walked.extent, access.offset, *strides))
 
 
 def is_fast(side: Mode, inner: Mode, access: TensorAccess) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.regions import Mode
 from cutegen_core.propose.playbook.terms import TensorAccess
-from cutegen_core.propose.playbook.values import ELEMENT, ONE, Extent
+from cutegen_core.propose.playbook.values import ELEMENT, ONE, Extent, computed
 from cutegen_core.records.problem import ITEMSIZE
 
 _HALVES = tuple(ELEMENT[dtype] for dtype in ("float16", "bfloat16"))
@@ -18,6 +18,17 @@ VECTOR_BYTES = 16
 """Of the widest load and store."""
 NO_MODES = (Mode(("-",), ONE),)
 """Stands for a domain without coordinates."""
+
+
+def width_of(dtype: str) -> int:
+    """Return how many elements a vector has."""
+    return VECTOR_BYTES // ITEMSIZE[dtype]
+
+
+def vectors_of(elements: Extent, dtype: str) -> Extent:
+    """Return how many vectors hold so many elements."""
+    width = width_of(dtype)
+    return computed(f"ceil_div({{}}, {width})", lambda n: -(-n // width), elements)
 
 
 @dataclass(frozen=True)
@@ -156,6 +167,10 @@ class Parameters:
         # A count used in float arithmetic is also a length: the type of its first use serves both.
         self._numbers.setdefault(name, ctype)
         return name
+
+    def count(self, wanted: str, extent: Extent) -> str:
+        """Return a size as C++: itself, or a parameter."""
+        return extent.text if extent.text.isdigit() else self.number(wanted, extent.text, "int")
 
     def nested(self, modes: Sequence[Mode], access: TensorAccess, whole: str = "") -> Nested:
         """Return merged modes, fastest first; a single mode stays flat, its extent called `whole` if given."""

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
-from cutegen_core.propose.playbook.products.split import SHARES, wanted_shares
+from cutegen_core.propose.playbook.products.split import SHARES
 from cutegen_core.propose.playbook.regions import Region
 
 LARGE, SMALL = 128, 64
 """Rows and columns of a tile."""
 _SMALL_SHARE, _FEW_SHARE = 0.264, 0.45
 """Time of a small tile beside that of a large one, four on a multiprocessor; the least time, where there are fewer."""
-_LEAST_DEPTH = 256
+_LEAST_DEPTH, _BLOCKS = 256, 2
 _US_PER_TERM, _SUM_US, _BYTES_PER_US = 0.0593, 3.0, 4.2e6
 """Time of a large tile of 3xTF32, for each term of its sums; of a kernel that adds up shares, and what it moves."""
 _WARP_GROUPS = {(2, 256): 1.0, (2, 192): 0.75, (2, 128): 0.52, (1, 128): 0.31}
@@ -29,6 +29,13 @@ class Fit(NamedTuple):
 
     side: int
     shares: int
+
+
+def wanted_shares(region: Region, sm_count: int) -> int:
+    """Return into how many shares the sum of the traced workload is best cut: 1 where its tiles fill the device."""
+    tiles = _count([m.extent.size for m in region.outer], LARGE, LARGE)
+    most = min(_BLOCKS * sm_count // max(1, tiles), region.reduced[0].extent.size // _LEAST_DEPTH)
+    return max((n for n in SHARES if n <= most), default=1)
 
 
 def fit_in_three(region: Region, sm_count: int) -> Fit:

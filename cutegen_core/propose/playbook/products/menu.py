@@ -8,11 +8,11 @@ from functools import partial
 
 from cutegen_core.propose.playbook.naming import Naming
 from cutegen_core.propose.playbook.products import simt, tensor_cores
-from cutegen_core.propose.playbook.products.fit import fit_in_three, fit_warp_groups, leaves_most_idle
+from cutegen_core.propose.playbook.products.fit import fit_in_three, fit_warp_groups, leaves_most_idle, wanted_shares
 from cutegen_core.propose.playbook.products.marked import marked
 from cutegen_core.propose.playbook.products.one_size import for_one_size
 from cutegen_core.propose.playbook.products.packed import needs_packing, packed
-from cutegen_core.propose.playbook.products.split import split, wanted_shares
+from cutegen_core.propose.playbook.products.split import split
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.target import Target
 from cutegen_core.propose.playbook.writing import Level, RegionText
@@ -76,10 +76,15 @@ def menu(region: Region, target: Target) -> tuple[Level, ...]:
         else:
             levels += _shared(region, sm_count, simt.multistage)
             levels += [_in_three(region, sm_count)] if types == {"float32"} else []
-        levels = list(map(for_one_size, levels)) if target.one_size else levels
+        levels = _for_sizes(levels, target)
     elif types in ({"float16"}, {"bfloat16"}):
         levels += _of_halves(region, target, sm_count)
     return (_NAIVE, _TILED, *levels)
+
+
+def _for_sizes(levels: list[Level], target: Target) -> list[Level]:
+    """Return the levels with kernels for the sizes that are timed."""
+    return list(map(for_one_size, levels)) if target.one_size else levels
 
 
 def _shared(region: Region, sm_count: int, write: _Writer) -> list[Level]:
@@ -105,7 +110,7 @@ def _of_halves(region: Region, target: Target, sm_count: int) -> list[Level]:
     levels = [_TENSOR_CORES]
     if not mapped or leaves_most_idle(region, sm_count):
         levels += _shared(region, sm_count, tensor_cores.sm80)
-    levels = list(map(for_one_size, levels)) if target.one_size else levels
+    levels = _for_sizes(levels, target)
     if mapped:
         others = simt.naive if target.one_size else simt.tiled
         write = partial(tensor_cores.sm90, tile=fit_warp_groups(region, sm_count), others=others)

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cutegen_core.propose.playbook.kernels import operand_walks
+from cutegen_core.propose.playbook.kernels import operands_of
 from cutegen_core.propose.playbook.naming import Naming
-from cutegen_core.propose.playbook.parameters import NO_MODES, VECTOR_BYTES, Parameters, layout_of
+from cutegen_core.propose.playbook.parameters import NO_MODES, Parameters, layout_of, vectors_of, width_of
 from cutegen_core.propose.playbook.products.simt import WriteProduct, all_of
 from cutegen_core.propose.playbook.regions import Mode, Region
 from cutegen_core.propose.playbook.terms import TensorAccess
-from cutegen_core.propose.playbook.values import ELEMENT, ONE, Extent, computed, product
+from cutegen_core.propose.playbook.values import ELEMENT, ONE, Extent, extent, product
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
-from cutegen_core.records.problem import ITEMSIZE
 
 _THREADS = 256
 
@@ -23,12 +22,8 @@ _THREADS = 256
 def needs_packing(region: Region) -> bool:
     """Return whether an operand is no whole, aligned vectors in the traced workload."""
     return any(
-        walked.stride(access).text != "1"
-        or any(
-            size.size % _width_of(access)
-            for size in (walked.extent, access.offset, *(m.stride(access) for m in others))
-        )
-        for access, walked, others in operand_walks(region)
+        not operand.contiguous or any(step.size % width_of(operand.access.dtype) for step in operand.steps)
+        for operand in operands_of(region)
     )
 
 
@@ -63,19 +58,17 @@ class OperandCopy:
     def __init__(self, access: TensorAccess, outer: tuple[Mode, ...], inner: Mode, name: str, naming: Naming) -> None:
         *batch, side = outer
         several = tuple(m for m in batch if m.stride(access).text != "0")
-        self.name, self.width, self.k_fast = name, _width_of(access), inner.stride(access).text == "1"
+        self.name, self.width, self.k_fast = name, width_of(access.dtype), inner.stride(access).text == "1"
         self.element, self.packed = ELEMENT[access.dtype], naming.fresh("packed")
         self._parameters, counts = Parameters((), naming), product([m.extent for m in several])
         self.R, self.K, self.L = (
-            one.text if one.text.isdigit() else self._parameters.number(wanted, one.text, "int")
+            self._parameters.count(wanted, one)
             for wanted, one in (("R", side.extent), ("K", inner.extent), ("L", counts))
         )
         modes = ((side,), (inner,), several or NO_MODES)
         self._parameters.add(access, layout_of(*(self._parameters.nested(m, access) for m in modes)))
         self.x = self._parameters.tensors[0]
-        self.depth = computed(
-            f"ceil_div({{}}, {self.width}) * {self.width}", lambda n: -(-n // self.width) * self.width, inner.extent
-        )
+        self.depth = vectors_of(inner.extent, access.dtype).times(extent(self.width))
         strides = self._strides(several, side, inner)
         self.access = TensorAccess(self.packed, access.dtype, strides, whole=True)
         self.scratch = ScratchText(self.packed, access.dtype, (self.L, self.R, self.depth.text))
@@ -102,7 +95,3 @@ class OperandCopy:
         threads = all_of(self.L, self.R, f"ceil_div({self.K}, {2 * self.width})")
         blocks = f"ceil_div({threads}, {_THREADS})"
         return LaunchText(self.name, (blocks,), (str(_THREADS),), (*self._parameters.arguments, self.packed))
-
-
-def _width_of(access: TensorAccess) -> int:
-    return VECTOR_BYTES // ITEMSIZE[access.dtype]

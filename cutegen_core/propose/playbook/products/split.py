@@ -11,19 +11,8 @@ from cutegen_core.propose.playbook.regions import Region, RegionResult
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
 
 SHARES = (2, 4, 8, 16, 32, 64)
-_TILE, _LEAST_DEPTH, _BLOCKS = 128, 256, 2
 WriteShares = Callable[[Region, str, Naming, str, str], RegionText]
 """Writes a product of which `SPLITS` blocks share each tile; the last argument is that parameter's name."""
-
-
-def wanted_shares(region: Region, sm_count: int) -> int:
-    """Return into how many shares the sum of the traced workload is best cut: 1 where its tiles fill the device."""
-    *batch, rows, columns = (m.extent.size for m in region.outer)
-    tiles = -(-rows // _TILE) * -(-columns // _TILE)
-    for size in batch:
-        tiles *= size
-    most = min(_BLOCKS * sm_count // max(1, tiles), region.reduced[0].extent.size // _LEAST_DEPTH)
-    return max((n for n in SHARES if n <= most), default=1)
 
 
 def split(region: Region, name: str, naming: Naming, suffix: str, shares: int, write: WriteShares) -> RegionText:

@@ -52,11 +52,6 @@ class AxisText:
         return f"{text} + {step}" if tap else text
 
 
-def number_of(parameters: Parameters, wanted: str, extent: Extent) -> str:
-    """Return a number as C++: itself, or a parameter."""
-    return extent.text if extent.text.isdigit() else parameters.number(wanted, extent.text, "int")
-
-
 def part_of(parameters: Parameters, access: TensorAccess, symbol: str, extent: Extent) -> Nested:
     """Return the part of a layout that walks along one coordinate."""
     return parameters.nested((Mode((symbol,), extent),), access)
@@ -138,7 +133,7 @@ class WindowsKernel(RegionKernel):
         )  # fmt: skip
 
     def _number(self, wanted: str, extent: Extent) -> str:
-        return number_of(self._parameters, wanted, extent)
+        return self._parameters.count(wanted, extent)
 
     @property
     def place(self) -> str:

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from cutegen_core.propose.playbook.naming import Naming
-from cutegen_core.propose.playbook.parameters import VECTOR_BYTES, Parameters, layout_of
+from cutegen_core.propose.playbook.parameters import Parameters, layout_of, vectors_of, width_of
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.terms import TensorAccess
-from cutegen_core.propose.playbook.values import ELEMENT, Extent, computed, product
-from cutegen_core.propose.playbook.windows.kernels import ConvolutionKernel, number_of, part_of, places_of
+from cutegen_core.propose.playbook.values import ELEMENT, Extent, product
+from cutegen_core.propose.playbook.windows.kernels import ConvolutionKernel, part_of, places_of
 from cutegen_core.propose.playbook.windows.values import Convolution
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, ScratchText, render
-from cutegen_core.records.problem import ITEMSIZE
 
 PACK_THREADS = 256
-
-
-def width_of(dtype: str) -> int:
-    """Return how many elements a vector has."""
-    return VECTOR_BYTES // ITEMSIZE[dtype]
-
-
-def vectors_of(channels: Extent, dtype: str) -> Extent:
-    """Return how many vectors hold these channels."""
-    width = width_of(dtype)
-    return computed(f"ceil_div({{}}, {width})", lambda n: -(-n // width), channels)
 
 
 class PackedConvolution(ConvolutionKernel):
@@ -70,7 +58,7 @@ class Packing:
         self._dtype = access.dtype
 
     def _number(self, wanted: str, one: Extent) -> str:
-        return number_of(self._parameters, wanted, one)
+        return self._parameters.count(wanted, one)
 
     @property
     def parameters(self) -> str:

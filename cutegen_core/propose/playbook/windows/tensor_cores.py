@@ -6,10 +6,11 @@ from enum import StrEnum
 from math import prod
 
 from cutegen_core.propose.playbook.naming import Naming
+from cutegen_core.propose.playbook.parameters import vectors_of, width_of
 from cutegen_core.propose.playbook.regions import Region
 from cutegen_core.propose.playbook.values import ELEMENT
 from cutegen_core.propose.playbook.windows.kernels import grid_of
-from cutegen_core.propose.playbook.windows.packed import PackedConvolution, Packing, vectors_of, width_of
+from cutegen_core.propose.playbook.windows.packed import PackedConvolution, Packing
 from cutegen_core.propose.playbook.windows.values import Convolution
 from cutegen_core.propose.playbook.writing import LaunchText, RegionText, render
 from cutegen_core.records.problem import ITEMSIZE
